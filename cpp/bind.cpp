@@ -1,0 +1,119 @@
+// The one file that knows Python: shapes in, arrays out, the GIL released while a kernel runs.
+// Callers (src/calibrant) have validated already; the checks here only keep a wrong call from touching foreign memory.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+
+#include <memory>
+#include <optional>
+
+#include "scan.hpp"
+#include "temperature.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+template <class T>
+using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+// Large results are written into an array the caller allocates: NumPy asks the system for huge pages, we would not.
+template <class T>
+using Output = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Labels = Vector<std::int64_t>;
+using Weights = std::optional<Vector<double>>;
+
+// A fresh C-ordered NumPy array for small results; memory is left unset.
+template <class T>
+nb::ndarray<nb::numpy, T> fresh(std::initializer_list<std::size_t> shape) {
+    std::size_t size = 1;
+    for (std::size_t s : shape) size *= s;
+    T* data = static_cast<T*>(::operator new(sizeof(T) * (size ? size : 1)));
+    nb::capsule owner(data, [](void* p) noexcept { ::operator delete(p); });
+    return nb::ndarray<nb::numpy, T>(data, shape, owner);
+}
+
+template <class T>
+void require_rows(const Matrix<T>& logits, const Labels& labels, const Weights& weights) {
+    if (labels.shape(0) != logits.shape(0) || (weights && weights->shape(0) != logits.shape(0)))
+        throw nb::value_error("logits, labels and weights differ in length");
+    const std::int64_t k = logits.shape(1);
+    for (std::size_t i = 0; i < labels.shape(0); ++i)
+        if (labels.data()[i] < 0 || labels.data()[i] >= k) throw nb::value_error("a label is outside the columns");
+}
+
+const double* data_of(const Weights& weights) { return weights ? weights->data() : nullptr; }
+
+template <class T>
+void bind_scan(nb::module_& m) {
+    m.def(
+        "scan",
+        [](Matrix<T> values, double tolerance, int threads) {
+            calibrant::Findings found;
+            {
+                nb::gil_scoped_release release;
+                found = calibrant::scan(values.data(), values.shape(0), values.shape(1), tolerance, threads);
+            }
+            return nb::make_tuple(found.nan, found.plus_infinity, found.minus_infinity, found.no_finite, found.off_simplex);
+        },
+        "values"_a.noconvert(), "tolerance"_a, "threads"_a);
+}
+
+template <class T>
+void bind_temperature(nb::module_& m) {
+    m.def(
+        "temperature_sums",
+        [](Matrix<T> logits, Labels labels, Weights weights, double beta, int loss, int threads) {
+            require_rows(logits, labels, weights);
+            auto out = fresh<double>({std::size_t(calibrant::kFolds), std::size_t(calibrant::kSums)});
+            nb::gil_scoped_release release;
+            calibrant::temperature_sums(logits.data(), labels.data(), data_of(weights), logits.shape(0), logits.shape(1),
+                                        beta, static_cast<calibrant::Loss>(loss), threads, out.data());
+            return out;
+        },
+        "logits"_a.noconvert(), "labels"_a, "weights"_a.none(), "beta"_a, "loss"_a, "threads"_a);
+    m.def(
+        "temperature_rows",
+        [](Matrix<T> logits, Labels labels, double beta, int threads) {
+            require_rows(logits, labels, std::nullopt);
+            auto out = fresh<double>({logits.shape(0), std::size_t(3)});
+            nb::gil_scoped_release release;
+            calibrant::temperature_rows(logits.data(), labels.data(), logits.shape(0), logits.shape(1), beta, threads,
+                                        out.data());
+            return out;
+        },
+        "logits"_a.noconvert(), "labels"_a, "beta"_a, "threads"_a);
+    m.def(
+        "ensemble_sums",
+        [](Matrix<T> logits, Labels labels, Weights weights, double beta, int threads) {
+            require_rows(logits, labels, weights);
+            auto out = fresh<double>({std::size_t(calibrant::kEnsembleSums)});
+            nb::gil_scoped_release release;
+            calibrant::ensemble_sums(logits.data(), labels.data(), data_of(weights), logits.shape(0), logits.shape(1),
+                                     beta, threads, out.data());
+            return out;
+        },
+        "logits"_a.noconvert(), "labels"_a, "weights"_a.none(), "beta"_a, "threads"_a);
+    m.def(
+        "ensemble_apply",
+        [](Matrix<T> logits, double beta, double w_scaled, double w_identity, double w_uniform, int threads, Output<T> out) {
+            if (out.shape(0) != logits.shape(0) || out.shape(1) != logits.shape(1))
+                throw nb::value_error("out differs from logits in shape");
+            const double w[3] = {w_scaled, w_identity, w_uniform};
+            nb::gil_scoped_release release;
+            calibrant::ensemble_apply(logits.data(), logits.shape(0), logits.shape(1), beta, w, threads, out.data());
+        },
+        "logits"_a.noconvert(), "beta"_a, "w_scaled"_a, "w_identity"_a, "w_uniform"_a, "threads"_a, "out"_a.noconvert());
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+    m.doc() = "Compiled kernels. Arrays in, arrays out; no estimator is known here.";
+    bind_scan<float>(m);
+    bind_scan<double>(m);
+    bind_temperature<float>(m);
+    bind_temperature<double>(m);
+}

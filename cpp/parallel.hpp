@@ -1,0 +1,32 @@
+// Fixed blocks of rows, shared among threads: the blocks depend on the shape alone, so every sum is formed in the
+// same order whatever the number of threads.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+namespace calibrant {
+
+// Rows of a block: about 64k elements, so that a block stays in the second-level cache.
+inline std::int64_t block_rows(std::int64_t k) { return std::max<std::int64_t>(1, 65536 / std::max<std::int64_t>(1, k)); }
+
+inline std::int64_t block_count(std::int64_t n, std::int64_t k) { return (n + block_rows(k) - 1) / block_rows(k); }
+
+// Calls work(block, first_row, last_row) once for each block.
+template <class Work>
+void for_blocks(std::int64_t n, std::int64_t k, int threads, Work work) {
+    const std::int64_t rows = block_rows(k), blocks = block_count(n, k);
+    std::atomic<std::int64_t> next{0};
+    auto run = [&] {
+        for (std::int64_t b; (b = next.fetch_add(1)) < blocks;) work(b, b * rows, std::min(n, (b + 1) * rows));
+    };
+    std::vector<std::thread> crew;
+    for (std::int64_t t = 1; t < std::min<std::int64_t>(threads, blocks); ++t) crew.emplace_back(run);
+    run();
+    for (auto& member : crew) member.join();
+}
+
+}  // namespace calibrant

@@ -1,0 +1,36 @@
+// Kernels of temperature scaling and its ensemble. beta is 1/T throughout.
+#pragma once
+
+#include <cstdint>
+
+namespace calibrant {
+
+constexpr std::int64_t kFolds = 5;  // rows i, i + 5, i + 10, ... form a fold: sums by fold give held-out losses for free
+constexpr std::int64_t kSums = 3;   // loss, first and second derivative in beta
+
+enum class Loss : int { nll = 0, brier = 1 };
+
+// out[fold][0..2]: weighted sums over rows of the loss of softmax(beta * z) and its two derivatives in beta.
+// weights may be null (all one).
+template <class T>
+void temperature_sums(const T* logits, const std::int64_t* labels, const double* weights, std::int64_t n, std::int64_t k,
+                      double beta, Loss loss, int threads, double* out);
+
+// out[i][0..2]: p_y = softmax(beta * z)_y of row i and its two derivatives in beta.
+template <class T>
+void temperature_rows(const T* logits, const std::int64_t* labels, std::int64_t n, std::int64_t k, double beta,
+                      int threads, double* out);
+
+// out[0..3]: weighted sums of <a, a>, <a, a'>, <a, b>, <a', b> with a = softmax(beta * z), b = softmax(z), a' = da/dbeta;
+// out[4..6]: weighted sums of a_y, a'_y, b_y; out[7]: of <b, b>; out[8], out[9]: of <a', a'> + <a, a''>, <a'', b>;
+// out[10]: of a''_y. What a quadratic programme in the ensemble's weights and its derivatives in beta need.
+constexpr std::int64_t kEnsembleSums = 11;
+template <class T>
+void ensemble_sums(const T* logits, const std::int64_t* labels, const double* weights, std::int64_t n, std::int64_t k,
+                   double beta, int threads, double* out);
+
+// out = w[0] * softmax(beta * z) + w[1] * softmax(z) + w[2] / k, row by row.
+template <class T>
+void ensemble_apply(const T* logits, std::int64_t n, std::int64_t k, double beta, const double* w, int threads, T* out);
+
+}  // namespace calibrant

@@ -1,0 +1,35 @@
+"""Types of the compiled kernels (cpp/bind.cpp)."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+def scan(values: NDArray[Any], tolerance: float, threads: int) -> tuple[int, int, int, int, int]: ...
+def temperature_sums(
+    logits: NDArray[Any],
+    labels: NDArray[np.int64],
+    weights: NDArray[np.float64] | None,
+    beta: float,
+    loss: int,
+    threads: int,
+) -> NDArray[np.float64]: ...
+def temperature_rows(
+    logits: NDArray[Any], labels: NDArray[np.int64], beta: float, threads: int
+) -> NDArray[np.float64]: ...
+def ensemble_sums(
+    logits: NDArray[Any],
+    labels: NDArray[np.int64],
+    weights: NDArray[np.float64] | None,
+    beta: float,
+    threads: int,
+) -> NDArray[np.float64]: ...
+def ensemble_apply(
+    logits: NDArray[Any],
+    beta: float,
+    w_scaled: float,
+    w_identity: float,
+    w_uniform: float,
+    threads: int,
+    out: NDArray[Any],
+) -> None: ...

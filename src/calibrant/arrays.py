@@ -1,0 +1,48 @@
+"""Plain array functions that several rooms share."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _core
+from .threads import get_threads
+
+__all__ = ["best_column", "log_softmax", "row_subsample", "softmax", "tempered_softmax"]
+
+
+def softmax(logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return softmax over the columns; -inf gives exactly 0."""
+    return tempered_softmax(logits, 1.0)
+
+
+def tempered_softmax(
+    logits: NDArray[np.floating], beta: float, weights: tuple[float, float, float] = (1.0, 0.0, 0.0)
+) -> NDArray[np.floating]:
+    """Return w₀·softmax(β z) + w₁·softmax(z) + w₂/K in one sweep over the rows."""
+    logits = np.ascontiguousarray(logits)
+    out = np.empty_like(logits)
+    _core.ensemble_apply(logits, beta, *weights, get_threads(), out)
+    return out
+
+
+def log_softmax(logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return the logarithm of softmax without leaving the log domain."""
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+
+
+def best_column(values: NDArray[np.floating], ties: NDArray[np.floating]) -> NDArray[np.int64]:
+    """Return the column of each row's largest value; among equals the one with the largest ``ties``."""
+    top = values.argmax(axis=1)
+    largest = values[np.arange(len(values)), top]
+    tied = np.flatnonzero((values == largest[:, None]).sum(axis=1) > 1)
+    if len(tied):
+        allowed = values[tied] == largest[tied, None]
+        top[tied] = np.where(allowed, ties[tied], -np.inf).argmax(axis=1)
+    return top
+
+
+def row_subsample(n: int, most: int) -> slice:
+    """Return an evenly spaced choice of at most ``most`` of n rows."""
+    return slice(None, None, max(1, -(-n // most)))

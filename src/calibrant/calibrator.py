@@ -1,0 +1,176 @@
+"""The contract every map follows: fit, predict_proba, predict, traits and the fit's own report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from .arrays import best_column, softmax
+from .errors import InvalidInput
+from .fit_report import FitReport, held_out, tell
+from .parameters import OneOf, check_parameters
+from .passes import Sample
+from .traits import Traits
+from .validation import Scores, as_labels, as_scores, as_weights, floored
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["Calibrator"]
+
+
+class Calibrator(ClassifierMixin, BaseEstimator):
+    """Base of all maps from a classifier's scores to better probabilities.
+
+    A map implements two private methods on validated data: ``_fit(sample)``, which sets attributes ending in an
+    underscore and returns a `FitReport`, and ``_map(logits)``, which returns probabilities of the same shape and
+    dtype. It declares ``_traits``, and in ``_constraints`` what its parameters may be. Its constructor has, besides
+    its own parameters, ``inputs`` and ``classes``.
+
+    Parameters
+    ----------
+    inputs : {"logits", "probabilities"}
+        What the scores are. Never guessed.
+    classes : sequence, optional
+        The label of each column, where labels are not 0 … K-1. Classes may be missing from ``y``.
+
+    Attributes
+    ----------
+    classes_ : array of shape (K,)
+    n_features_in_ : int
+        Columns seen in `fit`.
+    fit_report_ : FitReport
+    """
+
+    inputs: str
+    classes: Any
+    classes_: NDArray[Any]
+    n_features_in_: int
+    fit_report_: FitReport
+    _traits: ClassVar[Traits]
+    _constraints: ClassVar[Mapping[str, Any]] = {}
+
+    @property
+    def traits(self) -> Traits:
+        """What this map promises and needs; operators work it out from their parts."""
+        return self._traits
+
+    def fit(self, scores: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the map on held-out scores and their labels.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n, K), or (n,) for two classes
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        valid = self._read(scores)
+        k = valid.logits.shape[1]
+        labels, classes = as_labels(y, k, len(valid.logits), self.classes, valid.columns)
+        weights = as_weights(sample_weight, len(labels))
+        _refuse_one_class(labels, weights, classes)
+        sample = Sample(floored(valid), labels, weights, k)
+        self.classes_ = classes
+        self._remember_columns(valid)
+        report = self.fit_sample(sample, check=True)
+        tell(report, type(self).__name__)
+        return self
+
+    def fit_sample(self, sample: Sample, *, check: bool = False) -> FitReport:
+        """Fit on validated rows; operators call this on their parts. ``check`` fills in the held-out losses."""
+        if not hasattr(self, "classes_") or len(self.classes_) != sample.n_classes:
+            self.classes_ = np.arange(sample.n_classes)
+        report = self._fit(sample)
+        if check and report.held_out_after is None:
+            report = held_out(report, sample, self._fit_copy, softmax)
+        self.fit_report_ = report
+        return report
+
+    def predict_proba(self, scores: Any) -> NDArray[np.floating]:
+        """Return calibrated probabilities: (n, K), rows on the simplex, float32 for float32 scores."""
+        return self._map(self._scores_to_map(scores).logits)
+
+    def predict(self, scores: Any) -> NDArray[Any]:
+        """Return the most probable class of each row; ties are broken by the raw scores."""
+        valid = self._scores_to_map(scores)
+        if self.traits.preserves_accuracy:
+            return self.classes_[valid.logits.argmax(axis=1)]
+        return self.classes_[best_column(self._map(valid.logits), valid.logits)]
+
+    # What a map implements ------------------------------------------------------------------------------------
+
+    def _fit(self, sample: Sample) -> FitReport:
+        raise NotImplementedError
+
+    def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Probabilities for validated logits, which may hold -inf (a class that cannot be)."""
+        raise NotImplementedError
+
+    def _map_logits(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+        """The map's answer as logits, for the next link of a chain; override where it is exact without a logarithm."""
+        with np.errstate(divide="ignore"):
+            return np.log(self._map(logits))
+
+    # Shared ---------------------------------------------------------------------------------------------------
+
+    def _fit_copy(self, sample: Sample) -> Any:
+        copy = self.unfitted()
+        copy.fit_sample(sample)
+        return copy._map
+
+    def unfitted(self) -> Self:
+        """Return a copy with the same parameters and nothing learnt."""
+        return cast("Self", clone(self))
+
+    def _check_parameters(self) -> None:
+        check_parameters(self, {"inputs": OneOf("logits", "probabilities"), **self._constraints})
+
+    def _read(self, scores: Any) -> Scores:
+        return as_scores(scores, self.inputs)
+
+    def _scores_to_map(self, scores: Any) -> Scores:
+        check_is_fitted(self, "fit_report_")
+        valid = self._read(scores)
+        if valid.logits.shape[1] != len(self.classes_):
+            raise InvalidInput(
+                f"X has {valid.logits.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input: the scores must have the columns they had in fit",
+            )
+        self._check_columns(valid)
+        return valid
+
+    def _remember_columns(self, valid: Scores) -> None:
+        self.n_features_in_ = valid.logits.shape[1]
+        if valid.columns is not None and all(isinstance(c, str) for c in valid.columns):
+            self.feature_names_in_ = np.asarray(valid.columns, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _check_columns(self, valid: Scores) -> None:
+        known = getattr(self, "feature_names_in_", None)
+        if known is None or valid.columns is None or list(known) == list(valid.columns):
+            return
+        raise InvalidInput(
+            "The feature names should match those that were passed during fit: the columns differ",
+            seen=", ".join(map(str, valid.columns[:6])),
+            allowed=", ".join(map(str, known[:6])),
+        )
+
+
+def _refuse_one_class(labels: NDArray[np.int64], weights: NDArray[np.float64] | None, classes: NDArray[Any]) -> None:
+    seen = np.unique(labels if weights is None else labels[weights > 0])
+    if len(labels) > 1 and len(seen) < 2:
+        raise InvalidInput(
+            "y holds one class only: calibration needs rows of at least two classes",
+            seen=f"every label with a positive weight is {classes[seen[0]]!r}",
+        )

@@ -1,0 +1,1 @@
+"""The maps, one file each."""

@@ -1,0 +1,1 @@
+"""Maps that act on the whole logit vector."""

@@ -1,0 +1,197 @@
+"""Temperature scaling: one parameter, the top label untouched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ... import _core
+from ...arrays import row_subsample, tempered_softmax
+from ...calibrator import Calibrator
+from ...fit_report import FitReport
+from ...parameters import OneOf
+from ...passes import Sample, reduce
+from ...threads import get_threads
+from ...traits import Traits
+
+__all__ = ["TemperatureScaling"]
+
+_LOSSES = {"nll": 0, "brier": 1}
+_REACH = 1e5  # how far 1/T may lie from one over the scores' own scale
+_PILOT_ROWS = 2000
+_GRID_SCORES = 400_000  # up to this many scores the scan for the global optimum uses every row
+
+
+class TemperatureScaling(Calibrator):
+    """p = softmax(z / T), with T > 0 minimising the log-loss or the Brier score (Guo et al. 2017).
+
+    The problem is one-dimensional in β = 1/T. The log-loss is convex there; the Brier score is not, and a scan over
+    β finds the basin of its global optimum first. Safeguarded Newton steps with exact derivatives follow; each is
+    one pass. Any scale and any shift of the logits is fine.
+
+    Parameters
+    ----------
+    loss : {"nll", "brier"}
+    inputs, classes
+        See `Calibrator`.
+
+    Attributes
+    ----------
+    temperature_ : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant import TemperatureScaling
+    >>> logits = np.array([[2.0, 0.0], [3.0, 0.0], [0.0, 1.0], [4.0, 0.0]])
+    >>> round(TemperatureScaling().fit(logits, [0, 1, 1, 0]).temperature_, 3)
+    2.414
+    """
+
+    _traits = Traits("scaling", "ranking", "top label", "1")
+    _constraints: ClassVar[Mapping[str, Any]] = {"loss": OneOf("nll", "brier")}
+    temperature_: float
+
+    def __init__(self, loss: str = "nll", *, inputs: str = "logits", classes: Any = None) -> None:
+        self.loss = loss
+        self.inputs = inputs
+        self.classes = classes
+
+    def _fit(self, sample: Sample) -> FitReport:
+        found = fit_temperature(sample, self.loss)
+        self.temperature_ = 1.0 / found.beta
+        return found.report(self.loss)
+
+    def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+        return tempered_softmax(logits, 1.0 / self.temperature_)
+
+    def _map_logits(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+        return logits / logits.dtype.type(self.temperature_)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """An optimal β with the sums by fold at β and at 1: (folds, [loss, first, second derivative])."""
+
+    beta: float
+    at_one: NDArray[np.float64]
+    at_beta: NDArray[np.float64]
+    total: float
+    passes: int
+    converged: bool
+    bounds: tuple[float, float]
+
+    def report(self, loss: str) -> FitReport:
+        before, after = (float(sums[:, 0].sum() / self.total) for sums in (self.at_one, self.at_beta))
+        messages: list[str] = []
+        at_bound: tuple[str, ...] = ()
+        if self.beta >= self.bounds[1]:
+            at_bound = ("temperature_",)
+            messages.append(
+                "the loss falls all the way to T = 0 (every label is the top class): the temperature stops at "
+                f"{1 / self.beta:.4g}; get harder or more rows"
+            )
+        elif self.beta <= self.bounds[0]:
+            at_bound = ("temperature_",)
+            messages.append(
+                "the scores say nothing about the labels (the best temperature is infinite): it stops at "
+                f"{1 / self.beta:.4g}"
+            )
+        held = self._held_out(after) if not at_bound else None
+        return FitReport(
+            self.passes,
+            self.converged,
+            loss,
+            before,
+            after,
+            held_out_before=before if held is not None else None,
+            held_out_after=held,
+            held_out_error=1.0 / self.total if held is not None else None,
+            at_bound=at_bound,
+            messages=tuple(messages),
+        )
+
+    def _held_out(self, after: float) -> float:
+        """Five-fold cross-validated loss by one Newton step from β for each fold left out: no further pass."""
+        rest = self.at_beta.sum(axis=0) - self.at_beta
+        if (rest[:, 2] <= 0).any():
+            return after
+        step = -rest[:, 1] / rest[:, 2]
+        losses = self.at_beta[:, 0] + self.at_beta[:, 1] * step + 0.5 * self.at_beta[:, 2] * step**2
+        return float(losses.sum() / self.total)
+
+
+def temperature_sums(sample: Sample, beta: float, loss: str) -> NDArray[np.float64]:
+    """One pass: by fold, the loss of softmax(β z) and its first two derivatives in β."""
+    return reduce(
+        lambda rows: _core.temperature_sums(rows.logits, rows.labels, rows.weights, beta, _LOSSES[loss], get_threads()),
+        sample,
+    )
+
+
+def beta_bounds(sample: Sample) -> tuple[float, float]:
+    """Range searched for β: the scores' own scale (mean spread of a row), five decades either way."""
+    z = sample.logits[row_subsample(sample.n, _PILOT_ROWS)]
+    scale = float(np.mean(np.std(z, axis=1, dtype=np.float64)))
+    return (1.0 / (_REACH * scale), _REACH / scale) if scale > 0 else (1.0 / _REACH, _REACH)
+
+
+def fit_temperature(sample: Sample, loss: str) -> _Found:
+    """Find the global optimum of the one-dimensional problem."""
+    bounds = beta_bounds(sample)
+    at_one = temperature_sums(sample, 1.0, loss)
+    pilot = sample.take(row_subsample(sample.n, _PILOT_ROWS)) if sample.n > 4 * _PILOT_ROWS else sample
+    scanned = pilot if sample.logits.size > _GRID_SCORES else sample
+    starts = [1.0] if loss == "nll" else _basins(scanned, loss, bounds)
+    best: tuple[float, float, NDArray[np.float64], int, bool] | None = None
+    for start in starts:
+        if pilot is not sample:
+            start = _newton(pilot, loss, start, bounds)[0]
+        beta, sums, steps, converged = _newton(sample, loss, start, bounds)
+        value = float(sums[:, 0].sum())
+        if best is None or value < best[0]:
+            best = (value, beta, sums, steps, converged)
+    assert best is not None
+    return _Found(best[1], at_one, best[2], sample.total_weight, best[3] + 1, best[4], bounds)
+
+
+def _basins(sample: Sample, loss: str, bounds: tuple[float, float]) -> list[float]:
+    """Grid points that are local minima of the loss, the best three."""
+    grid = np.geomspace(*bounds, 121)
+    values = np.array([temperature_sums(sample, b, loss)[:, 0].sum() for b in grid])
+    padded = np.concatenate([[np.inf], values, [np.inf]])
+    minima = np.flatnonzero((values <= padded[:-2]) & (values <= padded[2:]))
+    return [float(b) for b in grid[minima[np.argsort(values[minima], kind="stable")][:3]]]
+
+
+def _newton(
+    sample: Sample, loss: str, beta: float, bounds: tuple[float, float], most: int = 60
+) -> tuple[float, NDArray[np.float64], int, bool]:
+    """Safeguarded Newton on log β: a bracket of the gradient's sign change, bisection where a step leaves it."""
+    low, high = np.log(bounds[0]), np.log(bounds[1])
+    x = float(np.clip(np.log(beta), low, high))
+    tolerance = 1e-6 if sample.logits.dtype == np.float32 else 1e-10
+    best: tuple[float, float, NDArray[np.float64]] | None = None
+    for step_count in range(1, most + 1):
+        b = float(np.exp(x))
+        sums = temperature_sums(sample, b, loss)
+        value, first, second = sums.sum(axis=0)
+        if best is None or value <= best[0]:
+            best = (value, b, sums)
+        slope, curvature = first * b, first * b + second * b * b  # derivatives in log β
+        if slope == 0:
+            return b, sums, step_count, True
+        low, high = (low, x) if slope > 0 else (x, high)
+        step = -slope / curvature if curvature > 0 else np.nan
+        inside = low < x + step < high if np.isfinite(step) else False
+        if inside and abs(step) < tolerance:
+            return best[1], best[2], step_count, True
+        target = x + float(np.clip(step, -2.0, 2.0)) if inside else 0.5 * (low + high)
+        if high - low < tolerance:
+            return best[1], best[2], step_count, True
+        x = target
+    return best[1], best[2], most, False  # type: ignore[index]

@@ -1,0 +1,48 @@
+"""The two ends every other map lies between: leave the scores alone, or know nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...arrays import softmax
+from ...calibrator import Calibrator
+from ...fit_report import FitReport, mean_loss
+from ...passes import Sample
+from ...traits import Traits
+
+__all__ = ["Identity", "Uniform"]
+
+
+class _Constant(Calibrator):
+    def __init__(self, *, inputs: str = "logits", classes: Any = None) -> None:
+        self.inputs = inputs
+        self.classes = classes
+
+    def _fit(self, sample: Sample) -> FitReport:
+        before = mean_loss("nll", softmax(sample.logits), sample)
+        after = mean_loss("nll", self._map(sample.logits), sample)
+        return FitReport(0, True, "nll", before, after, before, after, 0.0)
+
+
+class Identity(_Constant):
+    """Leaves the scores alone: softmax of the logits, or the probabilities as they came."""
+
+    _traits = Traits("scaling", "ranking", "full", "0")
+
+    def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+        return softmax(logits)
+
+    def _map_logits(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+        return logits
+
+
+class Uniform(_Constant):
+    """Answers 1/K for every class: what a model that knows nothing should say."""
+
+    _traits = Traits("scaling", "ranking", "full", "0")
+
+    def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+        return np.full_like(logits, 1.0 / logits.shape[1])

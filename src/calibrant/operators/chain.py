@@ -1,0 +1,87 @@
+"""One map after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..calibrator import Calibrator
+from ..errors import InvalidInput
+from ..fit_report import FitReport
+from ..passes import Sample
+from ..traits import Traits, weakest
+from ..validation import Scores, floored
+from .composition import Composition
+
+__all__ = ["Chain"]
+
+
+class Chain(Composition):
+    """Fits each map on the output of the one before (the *composition* of Mix-n-Match, §3.3).
+
+    Parameters
+    ----------
+    parts : sequence of Calibrator
+        The first acts on the scores, each next on the answer of the one before it. They are cloned, not changed.
+    inputs, classes
+        See `Calibrator`; those of the parts play no role.
+
+    Attributes
+    ----------
+    parts_ : list of Calibrator
+        The fitted maps.
+    """
+
+    def __init__(self, parts: Sequence[Calibrator], *, inputs: str = "logits", classes: Any = None) -> None:
+        self.parts = parts
+        self.inputs = inputs
+        self.classes = classes
+
+    @property
+    def traits(self) -> Traits:
+        """The last part's, except that it preserves no more than the weakest part does."""
+        last = self.parts[-1].traits
+        promise = weakest([part.traits.preserves for part in self.parts])
+        growth = " + ".join(part.traits.parameters for part in self.parts)
+        return Traits(last.shape, promise, last.calibrates, growth, self.parts[0].traits.needs)
+
+    def _fit(self, sample: Sample) -> FitReport:
+        self.parts_ = [part.unfitted() for part in self.parts]
+        reports: list[FitReport] = []
+        for part in self.parts_:
+            reports.append(part.fit_sample(sample))
+            z = part._map_logits(sample.logits)
+            sample = sample.with_logits(floored(Scores(z, None, bool(np.isneginf(z).any()))))
+        first, last = reports[0], reports[-1]
+        return FitReport(
+            sum(r.iterations for r in reports),
+            all(r.converged for r in reports),
+            last.loss,
+            first.loss_before if first.loss == last.loss else last.loss_before,
+            last.loss_after,
+            at_bound=tuple(f"parts_[{i}].{name}" for i, r in enumerate(reports) for name in r.at_bound),
+            messages=tuple(m for r in reports for m in r.messages),
+            details={"parts": reports},
+        )
+
+    def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+        for part in self.parts_[:-1]:
+            logits = part._map_logits(logits)
+        return self.parts_[-1]._map(logits)
+
+    def _map_logits(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+        for part in self.parts_:
+            logits = part._map_logits(logits)
+        return logits
+
+    def _check_parts(self) -> None:
+        for i, part in enumerate(self.parts[1:], start=1):
+            if part.traits.needs != "scores":
+                raise InvalidInput(
+                    f"Chain: parts[{i}] ({type(part).__name__}) needs {part.traits.needs}, but gets the "
+                    f"probabilities of parts[{i - 1}] ({type(self.parts[i - 1]).__name__})",
+                    hint="put it first",
+                )

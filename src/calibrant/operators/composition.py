@@ -1,0 +1,56 @@
+"""What chain and mixture share: a list of parts whose parameters are reachable by position."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..calibrator import Calibrator
+from ..errors import InvalidInput
+
+__all__ = ["Composition"]
+
+
+class Composition(Calibrator):
+    """A calibrator made of ``parts``; ``parts__0__loss`` names a parameter of the first."""
+
+    parts: Sequence[Calibrator]
+    parts_: list[Calibrator]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters, with ``deep`` those of the parts too."""
+        found = super().get_params(deep=False)
+        if deep:
+            for i, part in enumerate(self.parts):
+                found.update({f"parts__{i}__{key}": value for key, value in part.get_params(deep=True).items()})
+        return found
+
+    def set_params(self, **parameters: Any) -> Composition:
+        """Set parameters; ``parts__i__name`` reaches into a part."""
+        own: dict[str, Any] = {}
+        for key, value in parameters.items():
+            if not key.startswith("parts__"):
+                own[key] = value
+                continue
+            _, position, inner = key.split("__", 2)
+            self.parts[int(position)].set_params(**{inner: value})
+        super().set_params(**own)
+        return self
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        name = type(self).__name__
+        if not isinstance(self.parts, (list, tuple)) or not self.parts:
+            raise InvalidInput(f"{name}: parts must be a list of at least one calibrator", seen=repr(self.parts))
+        for i, part in enumerate(self.parts):
+            if not isinstance(part, Calibrator):
+                raise InvalidInput(
+                    f"{name}: parts[{i}] is not a calibrator",
+                    seen=repr(part),
+                    hint='calibrant.make("ts") makes one',
+                )
+            part._check_parameters()
+        self._check_parts()
+
+    def _check_parts(self) -> None:
+        """Raise where the shapes of the parts do not fit one another."""

@@ -1,0 +1,146 @@
+"""Declared constraints on constructor parameters: one table makes the check, the message and the tests' bad values."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .errors import InvalidInput
+
+__all__ = ["AnyOf", "Instance", "Integer", "Number", "OneOf", "check_parameters"]
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """One of a few constants; None counts like any other."""
+
+    values: tuple[Any, ...]
+
+    def __init__(self, *values: Any) -> None:
+        object.__setattr__(self, "values", values)
+
+    def accepts(self, value: Any) -> bool:
+        """Tell whether the value is one of the constants."""
+        return any(value is v or (type(value) is type(v) and value == v) for v in self.values)
+
+    @property
+    def allowed(self) -> str:
+        """What is accepted, in words."""
+        return " or ".join(repr(v) for v in self.values)
+
+    @property
+    def bad(self) -> list[Any]:
+        """Values that must be refused."""
+        return ["no-such-choice", 3.25]
+
+
+@dataclass(frozen=True)
+class Number:
+    """A finite real number in an interval."""
+
+    low: float = -np.inf
+    high: float = np.inf
+    open_low: bool = False
+
+    def accepts(self, value: Any) -> bool:
+        """Tell whether the value is a number inside."""
+        if not isinstance(value, numbers.Real) or isinstance(value, (bool, np.bool_)):
+            return False
+        number = float(value)
+        above = self.low < number if self.open_low else self.low <= number
+        return bool(np.isfinite(number)) and above and number <= self.high
+
+    @property
+    def allowed(self) -> str:
+        """What is accepted, in words."""
+        return f"a number in {'(' if self.open_low else '['}{self.low:g}, {self.high:g}]"
+
+    @property
+    def bad(self) -> list[Any]:
+        """Values that must be refused."""
+        beyond = [self.low - 1] if np.isfinite(self.low) else []
+        beyond += [self.low] if np.isfinite(self.low) and self.open_low else []
+        return [*beyond, *([self.high + 1] if np.isfinite(self.high) else []), np.nan, "many", True]
+
+
+@dataclass(frozen=True)
+class Integer:
+    """A whole number of at least ``low``."""
+
+    low: int = 0
+
+    def accepts(self, value: Any) -> bool:
+        """Tell whether the value is an integer that is large enough."""
+        return (
+            isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_)) and int(value) >= self.low
+        )
+
+    @property
+    def allowed(self) -> str:
+        """What is accepted, in words."""
+        return f"an integer of at least {self.low}"
+
+    @property
+    def bad(self) -> list[Any]:
+        """Values that must be refused."""
+        return [self.low - 1, self.low + 0.5, "many", True]
+
+
+@dataclass(frozen=True)
+class Instance:
+    """An object of a type, or with the methods of one."""
+
+    types: tuple[type, ...]
+    words: str
+
+    def accepts(self, value: Any) -> bool:
+        """Tell whether the value has one of the types."""
+        return isinstance(value, self.types)
+
+    @property
+    def allowed(self) -> str:
+        """What is accepted, in words."""
+        return self.words
+
+    @property
+    def bad(self) -> list[Any]:
+        """Values that must be refused."""
+        return [object()]
+
+
+@dataclass(frozen=True)
+class AnyOf:
+    """Any of several constraints."""
+
+    options: tuple[Any, ...]
+
+    def __init__(self, *options: Any) -> None:
+        object.__setattr__(self, "options", options)
+
+    def accepts(self, value: Any) -> bool:
+        """Tell whether one of the constraints accepts the value."""
+        return any(option.accepts(value) for option in self.options)
+
+    @property
+    def allowed(self) -> str:
+        """What is accepted, in words."""
+        return ", or ".join(option.allowed for option in self.options)
+
+    @property
+    def bad(self) -> list[Any]:
+        """Values that every one of the constraints refuses."""
+        return [v for option in self.options for v in option.bad if not self.accepts(v)]
+
+
+def check_parameters(owner: Any, table: Mapping[str, Any]) -> None:
+    """Raise on the first parameter of ``owner`` that its constraint in ``table`` refuses."""
+    for name, constraint in table.items():
+        value = getattr(owner, name)
+        if not constraint.accepts(value):
+            raise InvalidInput(
+                f"{type(owner).__name__}: {name} is not valid", seen=repr(value), allowed=constraint.allowed
+            )

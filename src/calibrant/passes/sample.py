@@ -1,0 +1,66 @@
+"""The rows a fit works on, after validation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Sample"]
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Finite logits, label indices and weights: what a map's private `_fit` receives.
+
+    Attributes
+    ----------
+    logits : array of shape (n, K)
+        C-contiguous float32 or float64. Probabilities have become log-probabilities, and -inf a finite floor
+        (see `calibrant.validation.floored`). For maps on embeddings: the embeddings.
+    labels : int64 array of shape (n,)
+        Column indices.
+    weights : float64 array of shape (n,) or None
+        None means one each.
+    n_classes : int
+        K; differs from the number of columns for embeddings only.
+    """
+
+    logits: NDArray[np.floating]
+    labels: NDArray[np.int64]
+    weights: NDArray[np.float64] | None
+    n_classes: int
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.labels)
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of the weights."""
+        return float(self.n) if self.weights is None else float(self.weights.sum())
+
+    @property
+    def weight_array(self) -> NDArray[np.float64]:
+        """The weights, as ones where none were given."""
+        return np.ones(self.n) if self.weights is None else self.weights
+
+    def take(self, rows: NDArray[np.int64] | slice) -> Sample:
+        """Return the given rows, as a sample of their own."""
+        weights = None if self.weights is None else self.weights[rows]
+        return replace(self, logits=np.ascontiguousarray(self.logits[rows]), labels=self.labels[rows], weights=weights)
+
+    def with_logits(self, logits: NDArray[np.floating]) -> Sample:
+        """Return the same rows with other scores."""
+        return replace(self, logits=np.ascontiguousarray(logits))
+
+    def folds(self, count: int) -> Iterator[tuple[Sample, Sample]]:
+        """Yield (rest, fold) pairs; row i belongs to fold i mod count within its class, so folds are stratified."""
+        order = np.argsort(self.labels, kind="stable")
+        fold = np.empty(self.n, dtype=np.int64)
+        fold[order] = np.arange(self.n) % count
+        for f in range(count):
+            yield self.take(np.flatnonzero(fold != f)), self.take(np.flatnonzero(fold == f))

@@ -1,0 +1,83 @@
+"""Names to maps, one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .calibrator import Calibrator
+from .errors import InvalidInput
+from .maps.scaling.temperature import TemperatureScaling
+from .maps.scaling.trivial import Identity, Uniform
+from .operators.chain import Chain
+from .traits import Traits
+
+__all__ = ["Entry", "entries", "make", "names"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A registered map: its name, how it is made, one line on what it is, and where it comes from."""
+
+    name: str
+    build: Callable[[], Calibrator]
+    summary: str
+    source: str
+
+    @property
+    def traits(self) -> Traits:
+        """The traits of a fresh instance."""
+        return self.build().traits
+
+
+_ENTRIES = [
+    Entry("identity", Identity, "leaves the scores alone", ""),
+    Entry("uniform", Uniform, "1/K for every class", ""),
+    Entry("ts", TemperatureScaling, "one temperature", "Guo et al. 2017"),
+]
+_BY_NAME = {entry.name: entry for entry in _ENTRIES}
+
+
+def names() -> list[str]:
+    """Return the registered names, in the order of the docs."""
+    return list(_BY_NAME)
+
+
+def entries() -> list[Entry]:
+    """Return the registered maps, in the order of the docs."""
+    return list(_ENTRIES)
+
+
+def make(name: str, **parameters: Any) -> Calibrator:
+    """Make a fresh map by its registered name; ``"a > b"`` chains two.
+
+    Parameters that the named map itself does not have are handed to the pieces inside it that do, so
+    ``make("irm", smoothing=0)`` reaches the isotonic fit within the lift.
+
+    Examples
+    --------
+    >>> make("ts", loss="brier")
+    TemperatureScaling(loss='brier')
+    """
+    if ">" in name:
+        made: Calibrator = Chain([make(part.strip()) for part in name.split(">")])
+    elif name in _BY_NAME:
+        made = _BY_NAME[name].build()
+    else:
+        raise InvalidInput("no map has this name", seen=repr(name), allowed=", ".join(_BY_NAME))
+    for key, value in parameters.items():
+        _hand_over(made, name, key, value)
+    return made
+
+
+def _hand_over(made: Calibrator, name: str, key: str, value: Any) -> None:
+    known = made.get_params(deep=True)
+    if key in known:
+        made.set_params(**{key: value})
+        return
+    inside = [path for path in known if path.endswith("__" + key)]
+    if not inside:
+        own = sorted({path.rsplit("__", 1)[-1] for path in known})
+        raise InvalidInput(f"{name} has no parameter {key}", allowed=", ".join(own))
+    made.set_params(**dict.fromkeys(inside, value))

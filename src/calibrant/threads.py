@@ -1,0 +1,42 @@
+"""How many threads the compiled core uses; results do not depend on it."""
+
+from __future__ import annotations
+
+import os
+
+from .errors import InvalidInput
+
+__all__ = ["get_threads", "set_threads"]
+
+_chosen: list[int] = []
+
+
+def _available() -> int:
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else (os.cpu_count() or 1)
+
+
+def get_threads() -> int:
+    """Threads in use: what `set_threads` said, else ``CALIBRANT_THREADS``, else the cores this process may use."""
+    if not _chosen:
+        _chosen.append(_from_environment() or _available())
+    return _chosen[0]
+
+
+def set_threads(threads: int | None) -> None:
+    """Use this many threads in the compiled core; None goes back to the default."""
+    _chosen.clear()
+    if threads is None:
+        return
+    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
+        raise InvalidInput("threads must be a positive integer", seen=repr(threads), allowed="1, 2, …, or None")
+    _chosen.append(threads)
+
+
+def _from_environment() -> int:
+    text = os.environ.get("CALIBRANT_THREADS", "")
+    if not text:
+        return 0
+    if not text.isdigit() or int(text) < 1:
+        raise InvalidInput("CALIBRANT_THREADS must be a positive integer", seen=repr(text))
+    return int(text)

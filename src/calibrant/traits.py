@@ -1,0 +1,48 @@
+"""What a map promises and needs: declared once, read by the docs' table, the registry and the automatic choice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["Preserves", "Target", "Traits", "weakest"]
+
+Preserves = Literal["ranking", "top label", "nothing"]
+Target = Literal["top label", "each class", "full"]
+_STRENGTH: tuple[Preserves, ...] = ("nothing", "top label", "ranking")
+
+
+@dataclass(frozen=True)
+class Traits:
+    """Declared properties of a map; each is tested, not only declared.
+
+    Attributes
+    ----------
+    shape : str
+        What it acts on: "scaling" (the whole logit vector), "binary" (one score), "kernel", "perturbation".
+    preserves : {"ranking", "top label", "nothing"}
+        "ranking": the order of every row's classes is kept (ties may appear); "top label": the predicted class,
+        hence the accuracy; "nothing": classes may overtake one another.
+    calibrates : {"top label", "each class", "full"}
+        What it can make true.
+    parameters : str
+        How the number of parameters grows: "1", "2K", "K²", "bins", "n".
+    needs : str
+        "scores" or "embeddings".
+    """
+
+    shape: str
+    preserves: Preserves
+    calibrates: Target
+    parameters: str
+    needs: str = "scores"
+
+    @property
+    def preserves_accuracy(self) -> bool:
+        """Whether the predicted class never changes."""
+        return self.preserves != "nothing"
+
+
+def weakest(promises: list[Preserves]) -> Preserves:
+    """Return what maps applied one after the other preserve together."""
+    return min(promises, key=_STRENGTH.index)
