@@ -1,24 +1,50 @@
 """Make a classifier's probabilities true."""
 
-from .calibrator import Calibrator
-from .errors import CalibrantError, CalibrationWarning
-from .maps.scaling.temperature import TemperatureScaling
-from .maps.scaling.trivial import Identity, Uniform
-from .operators.chain import Chain
-from .registry import make
-from .threads import get_threads, set_threads
+# The public names are loaded when they are first used, so that `calibrant --help` need not import NumPy. A new name
+# goes into the block for type checkers and, by the module it lives in, into _PLACES; a test compares the two.
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .calibrator import Calibrator as Calibrator
+    from .errors import CalibrantError as CalibrantError
+    from .errors import CalibrationWarning as CalibrationWarning
+    from .maps.scaling.temperature import TemperatureScaling as TemperatureScaling
+    from .maps.scaling.trivial import Identity as Identity
+    from .maps.scaling.trivial import Uniform as Uniform
+    from .operators.chain import Chain as Chain
+    from .registry import make as make
+    from .threads import get_threads as get_threads
+    from .threads import set_threads as set_threads
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "CalibrantError",
-    "CalibrationWarning",
-    "Calibrator",
-    "Chain",
-    "Identity",
-    "TemperatureScaling",
-    "Uniform",
-    "get_threads",
-    "make",
-    "set_threads",
-]
+_PLACES = {
+    "CalibrantError": "errors",
+    "CalibrationWarning": "errors",
+    "Calibrator": "calibrator",
+    "Chain": "operators.chain",
+    "Identity": "maps.scaling.trivial",
+    "TemperatureScaling": "maps.scaling.temperature",
+    "Uniform": "maps.scaling.trivial",
+    "get_threads": "threads",
+    "make": "registry",
+    "set_threads": "threads",
+}
+_ROOMS = {"files", "metrics", "plots", "simulation", "testing"}  # importable as attributes: calibrant.metrics.ece
+
+__all__ = list(_PLACES)  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PLACES:
+        value = getattr(import_module(f".{_PLACES[name]}", __name__), name)
+        globals()[name] = value
+        return value
+    if name in _ROOMS:
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_PLACES])
