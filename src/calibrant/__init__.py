@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from .calibrator import Calibrator as Calibrator
     from .errors import CalibrantError as CalibrantError
     from .errors import CalibrationWarning as CalibrationWarning
+    from .maps.scaling.binwise import BinwiseTemperatureScaling as BinwiseTemperatureScaling
     from .maps.scaling.temperature import TemperatureScaling as TemperatureScaling
     from .maps.scaling.trivial import Identity as Identity
     from .maps.scaling.trivial import Uniform as Uniform
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _PLACES = {
+    "BinwiseTemperatureScaling": "maps.scaling.binwise",
     "CalibrantError": "errors",
     "CalibrationWarning": "errors",
     "Calibrator": "calibrator",

@@ -1,0 +1,148 @@
+"""Bin-wise temperature scaling against its closed forms and its promises."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import logsumexp
+
+from calibrant import BinwiseTemperatureScaling, TemperatureScaling
+from calibrant.maps.scaling.binwise import equal_weight_edges, top_log_odds
+
+
+def two_regimes(n=4000, k=5, seed=0):
+    """Rows of low confidence are under-confident (T = 0.5), rows of high confidence over-confident (T = 3)."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(n, k)) * rng.choice([0.7, 4.0], size=(n, 1))
+    true = np.where(top_log_odds(z)[:, None] < 1.0, z / 0.5, z / 3.0)
+    return z, (true + rng.gumbel(size=z.shape)).argmax(axis=1)
+
+
+def test_one_bin_is_temperature_scaling(problem):
+    z, y = problem
+    one = BinwiseTemperatureScaling(bins=1).fit(z, y)
+    assert_allclose(one.temperatures_, [TemperatureScaling().fit(z, y).temperature_], rtol=1e-9)
+    assert len(one.edges_) == 0
+
+
+def test_finds_both_regimes_and_beats_one_temperature():
+    z, y = two_regimes()
+    unseen, labels = two_regimes(seed=1)
+    bts, ts = BinwiseTemperatureScaling().fit(z, y), TemperatureScaling().fit(z, y)
+    assert_allclose(bts.temperatures_[-3:], 3.0, rtol=0.35)
+    assert bts.spread_ > 0.1
+    rows = np.arange(len(labels))
+    gain = np.log(bts.predict_proba(unseen)[rows, labels]) - np.log(ts.predict_proba(unseen)[rows, labels])
+    assert gain.mean() > 3 * gain.std() / np.sqrt(len(gain))
+
+
+def test_bins_that_agree_share_one_temperature(problem):
+    z, y = problem
+    bts = BinwiseTemperatureScaling().fit(z, y)
+    shared = TemperatureScaling().fit(z, y).temperature_
+    assert np.abs(np.log(bts.temperatures_ / shared)).max() < 0.25
+
+
+def test_a_bin_minimises_its_own_penalised_loss():
+    z, y = two_regimes()
+    bts = BinwiseTemperatureScaling(bins=4).fit(z, y)
+    centre = np.log(TemperatureScaling().fit(z, y).temperature_)
+    bins = np.searchsorted(bts.edges_, top_log_odds(z), side="right")
+    for b, fitted in enumerate(bts.temperatures_):
+        rows, labels = z[bins == b], y[bins == b]
+
+        def objective(log_t, rows=rows, labels=labels):
+            scaled = rows / np.exp(log_t)
+            loss = (logsumexp(scaled, axis=1) - scaled[np.arange(len(labels)), labels]).sum()
+            return loss + (log_t - centre) ** 2 / (2 * bts.spread_**2)
+
+        best = objective(np.log(fitted))
+        assert best <= min(objective(np.log(fitted) + step) for step in (-0.01, 0.01)) + 1e-9
+
+
+def test_weight_two_is_the_row_twice_and_zero_is_absent():
+    z, y = two_regimes(800)
+    weights = np.random.default_rng(3).integers(0, 3, len(y))
+    a = BinwiseTemperatureScaling(bins=6).fit(z, y, sample_weight=weights)
+    b = BinwiseTemperatureScaling(bins=6).fit(np.repeat(z, weights, axis=0), np.repeat(y, weights))
+    assert_allclose(a.edges_, b.edges_, rtol=1e-12)
+    assert_allclose(a.temperatures_, b.temperatures_, rtol=1e-5)
+
+
+def test_row_order_shift_and_log_probabilities_do_not_matter():
+    z, y = two_regimes(800)
+    a = BinwiseTemperatureScaling(bins=6).fit(z, y)
+    order = np.random.default_rng(1).permutation(len(y))
+    b = BinwiseTemperatureScaling(bins=6).fit(z[order], y[order])
+    shifts = np.random.default_rng(2).normal(size=(len(y), 1)) * 50
+    c = BinwiseTemperatureScaling(bins=6).fit(z + shifts, y)
+    p = np.exp(z - logsumexp(z, axis=1, keepdims=True))
+    d = BinwiseTemperatureScaling(bins=6, inputs="probabilities").fit(p, y)
+    for other in (b, c, d):
+        assert_allclose(other.temperatures_, a.temperatures_, rtol=1e-5)
+        assert_allclose(other.edges_, a.edges_, rtol=1e-7, atol=1e-7)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from([(1, 2), (3, 2), (4, 7), (2, 1000)]).flatmap(
+        lambda shape: hnp.arrays(
+            np.float32,
+            shape,
+            elements=st.sampled_from([-1e4, -3.5, -1.0, 0.0, 0.5, 0.5, 2.0, 1e4]),
+        )
+    ),
+    st.booleans(),
+)
+def test_worst_rows_keep_their_ranking(scores, wide):
+    z = scores.astype(np.float64) if wide else scores
+    k = z.shape[1]
+    rng = np.random.default_rng(0)
+    train = rng.normal(size=(200, k)) * 3
+    bts = BinwiseTemperatureScaling(bins=4).fit(train, (train / 3 + rng.gumbel(size=train.shape)).argmax(axis=1))
+    p = bts.predict_proba(z)
+    assert p.dtype == z.dtype
+    assert np.isfinite(p).all()
+    assert_allclose(p.sum(axis=1), 1, atol=1e-5)
+    ranked = np.take_along_axis(p, np.argsort(z, axis=1, kind="stable"), axis=1)
+    assert (np.diff(ranked, axis=1) >= 0).all()
+    assert_array_equal(bts.predict(z), z.argmax(axis=1))
+
+
+def test_impossible_classes_stay_impossible(problem):
+    z, y = problem
+    bts = BinwiseTemperatureScaling(bins=3).fit(z, y)
+    row = np.array([[0.0, -np.inf, -np.inf, -np.inf, -np.inf], [1.0, 0.0, -np.inf, 2.0, 0.0]])
+    p = bts.predict_proba(row)
+    assert_array_equal(p[0], [1, 0, 0, 0, 0])
+    assert p[1, 2] == 0
+    assert_allclose(p.sum(axis=1), 1)
+
+
+def test_top_log_odds_does_not_saturate():
+    z = np.array([[2000.0, 0.0, 0.0], [1.0, 1.0, 0.0], [3.0, -np.inf, -np.inf]])
+    assert_allclose(top_log_odds(z), [2000 - np.log(2), 1 - np.log(np.e + 1), np.inf])
+
+
+def test_edges_cut_equal_weight_and_never_part_ties():
+    position = np.repeat([0.0, 1.0, 2.0, 3.0], [40, 40, 40, 40])
+    assert_allclose(equal_weight_edges(position, np.ones(160), 4), [0.5, 1.5, 2.5])
+    assert_allclose(equal_weight_edges(np.zeros(100), np.ones(100), 4), [])
+    assert_allclose(equal_weight_edges(position, np.ones(160), 1000), [0.5, 1.5, 2.5])
+
+
+def test_few_rows_get_few_bins(problem):
+    z, y = problem
+    assert len(BinwiseTemperatureScaling(bins=50).fit(z[:45], y[:45]).temperatures_) <= 2
+
+
+@pytest.mark.parametrize("name", ["cifar10_resnet110", "cifar10_extreme_logits"])
+def test_real_outputs_keep_their_ranking(shared_data, name):
+    stored = np.load(shared_data / f"{name}.npz")
+    suffix = "_val" if "logits_val" in stored else ""
+    z, y = stored[f"logits{suffix}"], stored[f"labels{suffix}"]
+    p = BinwiseTemperatureScaling().fit(z, y).predict_proba(z)
+    ranked = np.take_along_axis(p, np.argsort(z, axis=1, kind="stable"), axis=1)
+    assert (np.diff(ranked, axis=1) >= 0).all()
