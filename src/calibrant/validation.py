@@ -17,9 +17,11 @@ __all__ = [
     "Scores",
     "as_array",
     "as_labels",
+    "as_probabilities",
     "as_scores",
     "as_weights",
     "floored",
+    "refuse_swapped",
 ]
 
 # Rows of real probability files sum to one up to rounding of the file's writer (1.00002 in one of ours).
@@ -307,3 +309,49 @@ def as_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
     if not weights.any():
         raise InvalidInput("sample_weight is zero everywhere", allowed="at least one positive weight")
     return None if (weights == 1.0).all() else weights
+
+
+def as_probabilities(
+    values: Any, name: str = "y_prob", *, marginals: bool = False
+) -> tuple[NDArray[np.floating], tuple[Any, ...] | None]:
+    """Return probabilities as (n, K) rows on the simplex or (n,) values of one event, and a frame's column names.
+
+    ``marginals`` are per-class probabilities whose rows need not sum to one.
+    """
+    array, columns = as_matrix(values, name)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array, columns = array[:, 0], None
+    if array.ndim == 2 and not marginals:
+        findings = _core.scan(array, SIMPLEX_TOLERANCE, get_threads())
+        _refuse_not_finite(array, findings, name)
+        if findings[4] >= 0:
+            row = findings[4]
+            raise InvalidInput(
+                f"{name} has a row that is not a distribution",
+                seen=f"row {row} from {array[row].min():.6g} to {array[row].max():.6g}, sum {array[row].sum():.6g}",
+                allowed=f"entries in [0, 1] that sum to 1 within {SIMPLEX_TOLERANCE:g}",
+                hint="pass marginals=True for per-class probabilities that need not sum to one; softmax(logits) first",
+            )
+        return array, columns
+    if not (array.min() >= 0 and array.max() <= 1):  # NaN fails every comparison
+        row = int(np.argwhere(~((array >= 0) & (array <= 1)))[0][0])
+        raise InvalidInput(
+            f"{name} holds what is no probability", seen=f"{array[row]} in row {row}", allowed="numbers in [0, 1]"
+        )
+    return array, columns
+
+
+def refuse_swapped(y_true: Any, y_prob: Any) -> None:
+    """Recognise probabilities passed where labels belong, and labels where probabilities belong."""
+    labels, _ = as_array(y_true, "y_true")
+    fractions = labels.dtype.kind == "f" and labels.ndim == 1 and (labels != np.floor(labels)).any()
+    if not fractions and labels.ndim < 2:
+        return
+    others, _ = as_array(y_prob, "y_prob")
+    whole = others.dtype.kind in "biuOUS" or (others.dtype.kind == "f" and (others == np.floor(others)).all())
+    if whole and others.ndim == 1 and (fractions or labels.shape[1] > 1):
+        raise InvalidInput(
+            "y_true and y_prob look swapped",
+            seen="fractions in y_true, whole numbers in y_prob",
+            allowed="(y_true, y_prob): labels first, then probabilities, as in scikit-learn",
+        )

@@ -1,0 +1,112 @@
+"""Bin edges: the one place where they are made and where a score is given its bin.
+
+The convention, everywhere: bins are [lo, hi), the last one is closed, the first edge is 0 and the last is 1, so that
+p = 0 and p = 1 lie in bins. Equal-width edges are the correctly rounded i/b. Equal-mass bins follow ranks in integer
+arithmetic (row i of n in sorted order belongs to bin ⌊i·b/n⌋) and tied scores stay together, in the bin of the first
+of them, so that a result is a function of the set of rows and never of their order.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidInput
+from .views import Pairs
+
+__all__ = ["EDGES", "bin_index", "equal_mass", "equal_width", "given", "kmeans", "make_edges", "sturges"]
+
+Edges = NDArray[np.float64]
+
+
+def equal_width(bins: int) -> Edges:
+    """Return the edges i/b of b bins of equal width."""
+    return np.arange(bins + 1) / bins
+
+
+def sturges(n: float) -> int:
+    """Return Sturges' number of bins, ⌈log₂ n⌉ + 1."""
+    return math.ceil(math.log2(n)) + 1 if n > 1 else 1
+
+
+def equal_mass(scores: NDArray[np.float64], bins: int, weights: NDArray[np.float64] | None = None) -> Edges:
+    """Return edges of at most b bins of equal mass.
+
+    A group of tied scores lies in bin ⌊C·b/n⌋, C being the weight of all smaller scores; bins that end up empty
+    have no edge. With integer weights a weight is a number of equal rows.
+    """
+    order = np.argsort(scores)
+    ordered = scores[order]
+    first = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    below, total = first, len(scores)
+    if weights is not None:
+        mass = np.r_[0.0, np.cumsum(weights[order])]
+        below, total = mass[first], mass[-1]
+        if (weights == np.floor(weights)).all():
+            below, total = below.astype(np.int64), int(total)
+    place = np.minimum(below * bins // total, bins - 1)
+    starts = first[np.flatnonzero(np.diff(place)) + 1]
+    return np.r_[0.0, ordered[starts], 1.0]
+
+
+def kmeans(scores: NDArray[np.float64], bins: int, weights: NDArray[np.float64] | None = None) -> Edges:
+    """Return edges half-way between the centres of Lloyd's algorithm, started at the centres of equal-mass bins."""
+    mass = np.ones(len(scores)) if weights is None else weights
+    values, inverse = np.unique(scores, return_inverse=True)
+    counts = np.bincount(inverse, weights=mass).astype(np.float64)
+    values, counts = values[counts > 0], counts[counts > 0]
+    edges = equal_mass(values, bins, counts)
+    for _ in range(300):
+        place = bin_index(values, edges)
+        size = np.bincount(place, weights=counts)
+        centres = np.bincount(place, weights=counts * values)[size > 0] / size[size > 0]
+        moved = np.r_[0.0, (centres[1:] + centres[:-1]) / 2, 1.0]
+        if len(moved) == len(edges) and np.abs(moved - edges).max() < 1e-12:
+            break
+        edges = moved
+    return edges
+
+
+def given(edges: Any) -> Edges:
+    """Check edges that a user gave: increasing, from 0 to 1 (interior edges alone are completed)."""
+    array = np.asarray(edges, dtype=np.float64)
+    if array.ndim != 1 or not np.isfinite(array).all() or (np.diff(array) < 0).any():
+        raise InvalidInput("edges must be one increasing row of numbers", seen=repr(edges), allowed="0 … 1")
+    if len(array) and (array[0] < 0 or array[-1] > 1):
+        raise InvalidInput("edges must lie in [0, 1]", seen=f"{array[0]:g} to {array[-1]:g}")
+    low = [] if len(array) and array[0] == 0 else [0.0]
+    high = [] if len(array) and array[-1] == 1 else [1.0]
+    return np.r_[low, array, high]
+
+
+def bin_index(scores: NDArray[np.floating], edges: Edges) -> NDArray[np.int64]:
+    """Return the bin of each score: [lo, hi), the last bin closed."""
+    return np.clip(np.searchsorted(edges, scores, side="right") - 1, 0, len(edges) - 2)
+
+
+EDGES = ("equal_width", "equal_mass", "kmeans", "sturges")
+
+
+def make_edges(edges: Any, bins: Any, pairs: Pairs) -> Edges:
+    """Return edges by name for the scores at hand, or the given ones.
+
+    Parameters
+    ----------
+    edges : {"equal_width", "equal_mass", "kmeans", "sturges"} or array-like
+        "sturges" means equal width with Sturges' number of bins.
+    bins : int or "sturges"
+    """
+    if not isinstance(edges, str):
+        return given(edges)
+    if edges not in EDGES:
+        raise InvalidInput("no such edges", seen=repr(edges), allowed=", ".join(EDGES) + ", or an array")
+    if edges == "sturges" or bins == "sturges":
+        bins = sturges(pairs.total)
+    if edges == "equal_mass":
+        return equal_mass(pairs.scores, bins, pairs.weights)
+    if edges == "kmeans":
+        return kmeans(pairs.scores, bins, pairs.weights)
+    return equal_width(bins)

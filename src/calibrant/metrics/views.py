@@ -1,0 +1,150 @@
+"""Views: how K-class probabilities become one-dimensional (score, outcome) pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidInput
+from ..validation import as_labels, as_probabilities, as_weights, refuse_swapped
+
+__all__ = ["Forecasts", "Pairs", "read", "select"]
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Scores in [0, 1], whether the event of each happened, and how much each row counts.
+
+    Attributes
+    ----------
+    scores : float64 array of shape (n,)
+    outcomes : float64 array of shape (n,)
+        0 or 1.
+    weights : float64 array of shape (n,) or None
+        None means one each. A weight of 2 is the row twice.
+    """
+
+    scores: NDArray[np.float64]
+    outcomes: NDArray[np.float64]
+    weights: NDArray[np.float64] | None = None
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.scores)
+
+    @property
+    def total(self) -> float:
+        """Sum of the weights."""
+        return float(self.n) if self.weights is None else float(self.weights.sum())
+
+    @property
+    def weight_array(self) -> NDArray[np.float64]:
+        """The weights, as ones where none were given."""
+        return np.ones(self.n) if self.weights is None else self.weights
+
+    def take(self, rows: NDArray[Any]) -> Pairs:
+        """Return the given rows (indices or a mask)."""
+        weights = None if self.weights is None else self.weights[rows]
+        return Pairs(self.scores[rows], self.outcomes[rows], weights)
+
+
+@dataclass(frozen=True, eq=False)
+class Forecasts:
+    """Validated input of a metric.
+
+    Attributes
+    ----------
+    probabilities : array of shape (n, K), or (n,) for the probability of one event
+    labels : int64 array of shape (n,)
+        Column indices; 0 and 1 for one event.
+    weights : float64 array of shape (n,) or None
+    classes : array of shape (K,)
+        The label of each column.
+    """
+
+    probabilities: NDArray[np.floating]
+    labels: NDArray[np.int64]
+    weights: NDArray[np.float64] | None
+    classes: NDArray[Any]
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.labels)
+
+    @property
+    def is_event(self) -> bool:
+        """Whether the input is the probability of one event."""
+        return self.probabilities.ndim == 1
+
+    def top_label(self) -> Pairs:
+        """Return the largest probability of each row, and whether that class is right (the first among equals)."""
+        if self.is_event:
+            return self.event()
+        top = self.probabilities.argmax(axis=1)
+        scores = self.probabilities[np.arange(self.n), top]
+        return _pairs(scores, top == self.labels, self.weights)
+
+    def event(self) -> Pairs:
+        """Return the event's probability and whether it happened."""
+        return _pairs(self.probabilities, self.labels, self.weights)
+
+    def one_class(self, column: int) -> Pairs:
+        """Return the probability of one class and whether it is the label."""
+        if self.is_event:
+            pairs = self.event()
+            return pairs if column == 1 else Pairs(1 - pairs.scores, 1 - pairs.outcomes, pairs.weights)
+        return _pairs(self.probabilities[:, column], self.labels == column, self.weights)
+
+    def each_class(self) -> Iterator[Pairs]:
+        """Yield the pairs of each class; one event is its own only class."""
+        if self.is_event:
+            yield self.event()
+            return
+        for column in range(self.probabilities.shape[1]):
+            yield self.one_class(column)
+
+
+def _pairs(scores: NDArray[Any], outcomes: NDArray[Any], weights: NDArray[np.float64] | None) -> Pairs:
+    return Pairs(np.ascontiguousarray(scores, dtype=np.float64), outcomes.astype(np.float64), weights)
+
+
+def read(
+    y_true: Any, y_prob: Any, sample_weight: Any = None, *, classes: Any = None, marginals: bool = False
+) -> Forecasts:
+    """Check the arguments of a metric.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Class labels, or 0/1 outcomes where ``y_prob`` is one-dimensional.
+    y_prob : array-like of shape (n, K) or (n,)
+        Probabilities of the classes, or of one event.
+    classes : sequence, optional
+        The label of each column (for one event: of "no" and "yes").
+    marginals : bool
+        Whether the rows of ``y_prob`` need not sum to one.
+    """
+    refuse_swapped(y_true, y_prob)
+    probabilities, columns = as_probabilities(y_prob, marginals=marginals)
+    k = 2 if probabilities.ndim == 1 else probabilities.shape[1]
+    labels, known = as_labels(y_true, k, len(probabilities), classes, columns, name="y_true")
+    return Forecasts(probabilities, labels, as_weights(sample_weight, len(labels)), known)
+
+
+def select(forecasts: Forecasts, view: Any) -> Pairs:
+    """Return the pairs of a view that has one set of them: ``"top_label"``, or a class by its label."""
+    if isinstance(view, str) and view == "top_label":
+        return forecasts.top_label()
+    place = [i for i, c in enumerate(forecasts.classes.tolist()) if c == view]
+    if not place:
+        shown = ", ".join(repr(c) for c in forecasts.classes[:6].tolist())
+        raise InvalidInput(
+            "no such view", seen=repr(view), allowed=f"'top_label', 'class_wise', 'marginals', or a class: {shown}"
+        )
+    return forecasts.one_class(place[0])
