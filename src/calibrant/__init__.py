@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from .calibrator import Calibrator as Calibrator
     from .errors import CalibrantError as CalibrantError
     from .errors import CalibrationWarning as CalibrationWarning
+    from .loading import load as load
     from .maps.scaling.binwise import BinwiseTemperatureScaling as BinwiseTemperatureScaling
     from .maps.scaling.temperature import TemperatureScaling as TemperatureScaling
     from .maps.scaling.trivial import Identity as Identity
@@ -30,6 +31,7 @@ _PLACES = {
     "TemperatureScaling": "maps.scaling.temperature",
     "Uniform": "maps.scaling.trivial",
     "get_threads": "threads",
+    "load": "loading",
     "make": "registry",
     "set_threads": "threads",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -12,6 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .arrays import best_column, softmax
 from .errors import InvalidInput
+from .files.classes import remember
+from .files.saving import save_map
 from .fit_report import FitReport, held_out, tell
 from .parameters import OneOf, check_parameters
 from .passes import Sample
@@ -44,6 +47,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     classes_ : array of shape (K,)
     n_features_in_ : int
         Columns seen in `fit`.
+    n_samples_ : int
+        Rows seen in `fit`.
     fit_report_ : FitReport
     """
 
@@ -51,9 +56,16 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     classes: Any
     classes_: NDArray[Any]
     n_features_in_: int
+    n_samples_: int
     fit_report_: FitReport
     _traits: ClassVar[Traits]
     _constraints: ClassVar[Mapping[str, Any]] = {}
+    _state_constraints: ClassVar[Mapping[str, Any]] = {}  # the same for fitted attributes read from a file
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        """Make the subclass known to `files`: saved calibrators may name it."""
+        super().__init_subclass__(**keywords)
+        remember(cls)
 
     @property
     def traits(self) -> Traits:
@@ -81,6 +93,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         _refuse_one_class(labels, weights, classes)
         sample = Sample(floored(valid), labels, weights, k)
         self.classes_ = classes
+        self.n_samples_ = sample.n
         self._remember_columns(valid)
         report = self.fit_sample(sample, check=True)
         tell(report, type(self).__name__)
@@ -106,6 +119,14 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         if self.traits.preserves_accuracy:
             return self.classes_[valid.logits.argmax(axis=1)]
         return self.classes_[best_column(self._map(valid.logits), valid.logits)]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted map to one file (no pickle); `calibrant.load` reads it back, exactly.
+
+        A kill at any moment leaves the old file or the new one.
+        """
+        check_is_fitted(self, "fit_report_")
+        save_map(self, path)
 
     # What a map implements ------------------------------------------------------------------------------------
 

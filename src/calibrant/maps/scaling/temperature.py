@@ -13,7 +13,7 @@ from ... import _core
 from ...arrays import row_subsample, tempered_softmax
 from ...calibrator import Calibrator
 from ...fit_report import FitReport
-from ...parameters import OneOf
+from ...parameters import Number, OneOf
 from ...passes import Sample, reduce
 from ...threads import get_threads
 from ...traits import Traits
@@ -54,6 +54,7 @@ class TemperatureScaling(Calibrator):
 
     _traits = Traits("scaling", "ranking", "top label", "1")
     _constraints: ClassVar[Mapping[str, Any]] = {"loss": OneOf("nll", "brier")}
+    _state_constraints: ClassVar[Mapping[str, Any]] = {"temperature_": Number(0, open_low=True)}
     temperature_: float
 
     def __init__(self, loss: str = "nll", *, inputs: str = "logits", classes: Any = None) -> None:

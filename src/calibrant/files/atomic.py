@@ -1,0 +1,64 @@
+"""Writing a file so that a kill at any moment leaves the old one or the new one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from ..errors import FileProblem
+
+__all__ = ["replacing"]
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a temporary file beside ``path``; it takes the place of ``path`` when the block ends without an error.
+
+    Links are followed, and what is no regular file (a pipe, a terminal) is written to as it is.
+    """
+    target = Path(os.path.realpath(path))
+    try:
+        if target.exists() and not target.is_file():
+            if target.is_dir():
+                raise FileProblem(f"cannot write {path}", seen="a directory", hint="name a file inside it")
+            with open(target, "wb") as out:
+                yield out
+            return
+        with _beside(target) as out:
+            yield out
+    except OSError as error:
+        raise FileProblem(f"cannot write {path}", seen=error.strerror or str(error)) from error
+
+
+@contextlib.contextmanager
+def _beside(target: Path) -> Iterator[BinaryIO]:
+    if not target.parent.is_dir():
+        raise FileProblem(f"cannot write {target}", seen=f"no directory {target.parent}", hint="create it first")
+    if target.exists() and not os.access(target, os.W_OK):
+        raise FileProblem(f"cannot write {target}", seen="the file is there and write-protected")
+    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.tmp")
+    try:
+        with open(temporary, "xb") as out:
+            yield out
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    _sync_directory(target.parent)
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make the new name itself survive a power cut, where the system lets a directory be opened."""
+    with contextlib.suppress(OSError):
+        handle = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,117 @@
+"""Saving a fitted map to one file without pickle, and reading it back."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from typing import Any
+
+import numpy as np
+
+from .. import __version__
+from ..errors import CalibrantError, FileProblem
+from .atomic import replacing
+from .container import pack, unpack
+from .state import Tensors, decode, encode
+
+__all__ = ["FORMAT", "read_document", "read_map", "save_map"]
+
+FORMAT = 1
+
+
+def save_map(fitted: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted calibrator; whatever stops it, ``path`` holds the old file or the new one."""
+    tensors: Tensors = {}
+    tree = encode(fitted, tensors, type(fitted).__name__)
+    document = {
+        "format": FORMAT,
+        "calibrant": __version__,
+        "saved": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "summary": _summary(fitted),
+        "calibrator": tree,
+    }
+    data = pack(document, tensors)
+    with replacing(path) as out:
+        out.write(data)
+
+
+def _summary(fitted: Any) -> dict[str, Any]:
+    """What a person wants to know of the file; reading it back does not depend on it."""
+    report, traits = fitted.fit_report_, fitted.traits
+    numbers = {
+        "before": report.loss_before,
+        "after": report.loss_after,
+        "held_out_before": report.held_out_before,
+        "held_out_after": report.held_out_after,
+    }
+    return {
+        "name": type(fitted).__name__,
+        "rows": getattr(fitted, "n_samples_", None),
+        "n_classes": len(fitted.classes_),
+        "loss": report.loss,
+        **{k: float(v) if v is not None and np.isfinite(v) else None for k, v in numbers.items()},
+        "traits": {
+            "shape": traits.shape,
+            "preserves": traits.preserves,
+            "calibrates": traits.calibrates,
+            "parameters": traits.parameters,
+            "needs": traits.needs,
+        },
+    }
+
+
+def read_map(path: str | os.PathLike[str]) -> Any:
+    """Read a fitted calibrator back. Nothing in the file is run, and what is not understood is refused."""
+    document, tensors = _read(path)
+    try:
+        fitted = decode(document["calibrator"], tensors)
+        if not hasattr(fitted, "fit_report_"):
+            raise FileProblem("its contents are no fitted calibrator", seen=type(fitted).__name__)
+        _check(fitted)
+    except CalibrantError as error:
+        raise FileProblem(f"{path}: {error.what}", seen=error.seen, allowed=error.allowed, hint=error.hint) from error
+    except Exception as error:  # a file made by hand can be wrong in any way; the user learns which file
+        raise FileProblem(
+            f"{path} does not describe a usable calibrator", seen=f"{type(error).__name__}: {error}"[:200]
+        ) from error
+    return fitted
+
+
+def read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read what a saved file says of itself, without building the calibrator."""
+    document, tensors = _read(path)
+    arrays = {name: f"{a.dtype} {a.shape}" for name, a in tensors.items()}
+    return {**document, "arrays": arrays}
+
+
+def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Tensors]:
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise FileProblem(f"cannot read {path}", seen=error.strerror or str(error)) from error
+    document, tensors = unpack(data, str(path))
+    if document.get("format") != FORMAT:
+        raise FileProblem(
+            f"{path} has a format this version of calibrant does not know",
+            seen=f"format {document.get('format')!r}, written by calibrant {document.get('calibrant')}",
+            allowed=f"format {FORMAT}",
+            hint="upgrade calibrant",
+        )
+    return document, tensors
+
+
+def _check(fitted: Any) -> None:
+    """Refuse parameters out of range, and arrays whose shapes or values cannot answer two rows of scores."""
+    fitted._check_parameters()
+    classes = np.asarray(fitted.classes_)
+    if classes.ndim != 1 or len(set(classes.tolist())) != len(classes):
+        raise FileProblem("classes_ must name each class once", seen=f"shape {classes.shape}")
+    columns = int(fitted.n_features_in_)
+    if fitted.traits.needs == "scores" and columns != len(classes):
+        raise FileProblem("n_features_in_ and classes_ contradict one another", seen=f"{columns} and {len(classes)}")
+    probe = np.vstack([np.zeros(columns), np.linspace(-3.0, 3.0, columns)])
+    answer = np.asarray(fitted._map(probe))
+    valid = answer.shape == (2, len(classes)) and bool(np.isfinite(answer).all()) and bool((answer >= 0).all())
+    if not valid or not np.allclose(answer.sum(axis=1), 1.0, atol=1e-4):
+        raise FileProblem("the stored arrays do not give probabilities", seen=f"shape {answer.shape}")
