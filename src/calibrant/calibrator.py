@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -12,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from .arrays import best_column, softmax
-from .errors import InvalidInput
+from .errors import CalibrationWarning, InvalidInput
 from .files.classes import remember
 from .files.saving import save_map
 from .fit_report import FitReport, held_out, tell
@@ -90,8 +91,10 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         k = valid.logits.shape[1]
         labels, classes = as_labels(y, k, len(valid.logits), self.classes, valid.columns)
         weights = as_weights(sample_weight, len(labels))
-        _refuse_one_class(labels, weights, classes)
         sample = Sample(floored(valid), labels, weights, k)
+        if weights is not None and not weights.all():
+            sample = sample.take(np.flatnonzero(weights))
+        _refuse_one_class(sample.labels, classes)
         self.classes_ = classes
         self.n_samples_ = sample.n
         self._remember_columns(valid)
@@ -162,10 +165,12 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     def _scores_to_map(self, scores: Any) -> Scores:
         check_is_fitted(self, "fit_report_")
         valid = self._read(scores)
-        if valid.logits.shape[1] != len(self.classes_):
+        if valid.logits.shape[1] != self.n_features_in_:
             raise InvalidInput(
-                f"X has {valid.logits.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
-                "features as input: the scores must have the columns they had in fit",
+                f"X has {valid.shape[-1] if len(valid.shape) > 1 else 1} features, but {type(self).__name__} is "
+                f"expecting {self.n_features_in_} features as input: the scores must have the columns they had in fit",
+                seen=f"shape {valid.shape}",
+                hint="Reshape your data" if len(valid.shape) == 1 else "",
             )
         self._check_columns(valid)
         return valid
@@ -188,10 +193,12 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         )
 
 
-def _refuse_one_class(labels: NDArray[np.int64], weights: NDArray[np.float64] | None, classes: NDArray[Any]) -> None:
-    seen = np.unique(labels if weights is None else labels[weights > 0])
-    if len(labels) > 1 and len(seen) < 2:
+def _refuse_one_class(labels: NDArray[np.int64], classes: NDArray[Any]) -> None:
+    """Raise where rows of one class alone have a weight; a single row cannot do better, and is told so."""
+    if len(labels) == 1:
+        warnings.warn("one row says little: the map is fitted on it alone", CalibrationWarning, stacklevel=3)
+    elif labels.min() == labels.max():
         raise InvalidInput(
             "y holds one class only: calibration needs rows of at least two classes",
-            seen=f"every label with a positive weight is {classes[seen[0]]!r}",
+            seen=f"every label with a positive weight is {classes[labels[0]].item()!r}",
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["CalibrantError", "CalibrationWarning", "FileProblem", "InvalidInput", "MissingExtra"]
+__all__ = ["CalibrantError", "CalibrationWarning", "FileProblem", "InvalidInput", "InvalidType", "MissingExtra"]
 
 
 class CalibrantError(ValueError):
@@ -31,6 +31,10 @@ class CalibrantError(ValueError):
 
 class InvalidInput(CalibrantError):
     """An argument that cannot be used as it is."""
+
+
+class InvalidType(InvalidInput, TypeError):
+    """An argument of a type that no conversion can help."""
 
 
 class FileProblem(CalibrantError):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import DataConversionWarning
 
 from . import _core
-from .errors import InvalidInput
+from .errors import InvalidInput, InvalidType
 from .threads import get_threads
 
 __all__ = [
@@ -35,12 +37,13 @@ ZERO_LOG = -104.0
 class Scores:
     """Validated scores: (n, K) logits, C-contiguous, float32 or float64; -inf where a probability is exactly zero.
 
-    ``columns`` are the names of a frame's columns, None for plain arrays.
+    ``columns`` are the names of a frame's columns, None for plain arrays; ``shape`` is the shape they came in.
     """
 
     logits: NDArray[np.floating]
     columns: tuple[Any, ...] | None
     has_minus_infinity: bool
+    shape: tuple[int, ...] = ()
 
 
 def as_array(values: Any, name: str) -> tuple[NDArray[Any], tuple[Any, ...] | None]:
@@ -75,7 +78,8 @@ def _as_float(array: NDArray[Any], name: str) -> NDArray[np.floating]:
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError) as error:
-            raise InvalidInput(
+            kind = InvalidType if isinstance(error, TypeError) else InvalidInput
+            raise kind(
                 f"{name} must hold numbers",
                 seen=f"dtype {array.dtype} ({error})",
                 allowed="float32, float64, integers",
@@ -114,6 +118,7 @@ def as_scores(values: Any, inputs: str, name: str = "scores") -> Scores:
         What the user says they are. Never guessed; what contradicts it is refused.
     """
     array, columns = as_matrix(values, name)
+    shape = array.shape
     vector = array.ndim == 1 or array.shape[1] == 1
     if vector:
         array, columns = array.reshape(-1, 1), None
@@ -121,11 +126,11 @@ def as_scores(values: Any, inputs: str, name: str = "scores") -> Scores:
     _refuse_not_finite(array, findings, name)
     if inputs == "probabilities":
         logits = _log_odds_pair(array, name) if vector else _log_probabilities(array, findings, name)
-        return Scores(logits, columns, bool(np.isneginf(logits).any()))
+        return Scores(logits, columns, bool(np.isneginf(logits).any()), shape)
     _refuse_probabilities(array, findings, vector, name)
     if vector:
         array = np.hstack([np.zeros_like(array), array])
-    return Scores(array, columns, findings[2] >= 0)
+    return Scores(array, columns, findings[2] >= 0, shape)
 
 
 def _refuse_not_finite(array: NDArray[Any], findings: tuple[int, ...], name: str) -> None:
@@ -209,28 +214,22 @@ def as_labels(
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Labels as column indices, and the classes in the order of the columns.
 
-    The classes are, in this order of preference: the ones given; 0 … K-1 when every label is such an integer; the
-    column names of the frame that held the scores, when every label is one of them; the sorted distinct labels,
-    when there are exactly K.
+    The classes are, in this order of preference: the ones given; the column names of the frame that held the scores,
+    when every label is one of them; 0 … K-1, when every label is such an integer; the sorted distinct labels, when
+    there are exactly K (False and True too).
     """
     labels = _label_array(y, n, name)
     if classes is not None:
-        known = np.asarray(classes)
-        if known.ndim != 1 or len(known) != k or len(np.unique(known)) != k:
-            raise InvalidInput(
-                "classes must name each column of the scores once", seen=f"{len(known)} names for {k} columns"
-            )
+        known = _known_classes(classes, k)
         return _positions(labels, known, name), known
-    if labels.dtype == bool:
-        labels = labels.astype(np.int64)
-    if np.issubdtype(labels.dtype, np.integer) and labels.min() >= 0 and labels.max() < k:
-        return labels.astype(np.int64), np.arange(k)
-    distinct = np.unique(labels)
-    if columns is not None and set(distinct.tolist()) <= set(columns):
-        known = np.asarray(columns)
+    if columns is not None and set(labels.tolist()) <= set(columns):
+        known = _plain(np.array(columns, dtype=object))
         return _positions(labels, known, name), known
+    if labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < k:
+        return labels.astype(np.int64, copy=False), np.arange(k)
+    distinct, places = np.unique(labels, return_inverse=True)
     if len(distinct) == k:
-        return np.searchsorted(distinct, labels).astype(np.int64), distinct
+        return places.astype(np.int64, copy=False), distinct
     raise InvalidInput(
         f"{name} does not fit the {k} columns of the scores",
         seen=f"{len(distinct)} distinct labels: {_shorten(distinct)}",
@@ -239,11 +238,24 @@ def as_labels(
     )
 
 
+def _known_classes(classes: Any, k: int) -> NDArray[Any]:
+    known = _plain(as_array(classes, "classes")[0])
+    if known.ndim != 1 or len(known) != k or len(set(known.tolist())) != k:
+        raise InvalidInput(
+            "classes must name each column of the scores once",
+            seen=f"shape {known.shape} for {k} columns: {_shorten(known.ravel())}",
+        )
+    return known
+
+
 def _label_array(y: Any, n: int, name: str) -> NDArray[Any]:
     if y is None:
         raise InvalidInput(f"requires {name} to be passed, but the target {name} is None", allowed="one label a row")
     labels, _ = as_array(y, name)
     if labels.ndim == 2 and labels.shape[1] == 1:
+        warnings.warn(
+            f"A column-vector {name} was passed when a 1d array was expected", DataConversionWarning, stacklevel=4
+        )
         labels = labels[:, 0]
     if labels.ndim != 1:
         raise InvalidInput(
@@ -255,24 +267,48 @@ def _label_array(y: Any, n: int, name: str) -> NDArray[Any]:
         raise InvalidInput(
             f"scores and {name} have inconsistent numbers of rows", seen=f"{n} scores, {len(labels)} labels"
         )
-    if labels.dtype.kind == "f":
-        if not np.isfinite(labels).all():
-            raise InvalidInput(f"{name} contains NaN or infinity", seen="a label that is no number")
-        if (labels != np.floor(labels)).any():
-            raise InvalidInput(
-                f"Unknown label type: {name} holds fractions",
-                seen=_shorten(np.unique(labels)),
-                allowed="class labels",
-            )
-        labels = labels.astype(np.int64)
-    if labels.dtype.kind == "O" and any(v is None or v != v for v in labels.tolist()):
-        raise InvalidInput(f"{name} has missing labels", seen="None or NaN", hint="drop these rows")
-    return labels
+    if labels.dtype.kind == "O":
+        _refuse_missing(labels, name)
+        labels = _plain(labels)
+    return _whole_numbers(labels, name) if labels.dtype.kind == "f" else labels
+
+
+def _refuse_missing(labels: NDArray[Any], name: str) -> None:
+    for row, label in enumerate(labels.tolist()):
+        if label is None or label != label or type(label).__name__ == "NAType":
+            raise InvalidInput(f"{name} has missing labels", seen=f"{label!r} in row {row}", hint="drop these rows")
+
+
+def _plain(labels: NDArray[Any]) -> NDArray[Any]:
+    """Objects that are all strings, all booleans or all numbers, as an array of that kind; others are refused."""
+    if labels.dtype.kind != "O":
+        return labels
+    values = labels.tolist()
+    for kinds in (str, (bool, np.bool_), (int, float, np.integer, np.floating)):
+        if all(isinstance(value, kinds) for value in values):
+            return np.array(values)
+    raise InvalidInput(
+        "Unknown label type: labels must be all strings, all numbers or all booleans",
+        seen=", ".join(sorted({type(value).__name__ for value in values})),
+    )
+
+
+def _whole_numbers(labels: NDArray[Any], name: str) -> NDArray[np.int64]:
+    if not np.isfinite(labels).all():
+        raise InvalidInput(f"{name} contains NaN or infinity", seen="a label that is no number")
+    if (labels != np.floor(labels)).any():
+        raise InvalidInput(
+            f"Unknown label type: {name} holds fractions",
+            seen=_shorten(np.unique(labels)),
+            allowed="class labels",
+        )
+    return labels.astype(np.int64)
 
 
 def _positions(labels: NDArray[Any], known: NDArray[Any], name: str) -> NDArray[np.int64]:
     place = {c: i for i, c in enumerate(known.tolist())}
-    found = np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.int64)
+    distinct, inverse = np.unique(labels, return_inverse=True)
+    found = np.array([place.get(label, -1) for label in distinct.tolist()], dtype=np.int64)[inverse]
     if (found < 0).any():
         row = int(np.flatnonzero(found < 0)[0])
         raise InvalidInput(

@@ -58,8 +58,14 @@ class Sample:
         return replace(self, logits=np.ascontiguousarray(logits))
 
     def folds(self, count: int) -> Iterator[tuple[Sample, Sample]]:
-        """Yield (rest, fold) pairs; row i belongs to fold i mod count within its class, so folds are stratified."""
-        order = np.argsort(self.labels, kind="stable")
+        """Yield (rest, fold) pairs, stratified by class.
+
+        The rows of a class are dealt out in the order of their margin and spread, not of their position, so that the
+        folds do not depend on the order of the rows.
+        """
+        top = self.logits.max(axis=1)
+        margin = top - self.logits[np.arange(self.n), self.labels] if self.n_classes == self.logits.shape[1] else top
+        order = np.lexsort((top - self.logits.min(axis=1), margin, self.labels))
         fold = np.empty(self.n, dtype=np.int64)
         fold[order] = np.arange(self.n) % count
         for f in range(count):
