@@ -330,10 +330,10 @@ def as_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
         return None
     weights, _ = as_array(sample_weight, "sample_weight")
     if weights.ndim == 0:
-        weights = np.full(n, float(weights))
+        weights = np.full(n, weights)
     if weights.shape != (n,):
         raise InvalidInput("sample_weight must have one weight a row", seen=f"shape {weights.shape} for {n} rows")
-    weights = np.ascontiguousarray(weights, dtype=np.float64)
+    weights = np.ascontiguousarray(_as_float(weights, "sample_weight"), dtype=np.float64)
     if not np.isfinite(weights).all():
         raise InvalidInput("sample_weight contains NaN or infinity", allowed="finite weights of at least 0")
     if (weights < 0).any():

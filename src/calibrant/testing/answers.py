@@ -1,0 +1,118 @@
+"""Checks of what a fitted map answers."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays import best_column
+from ..calibrator import Calibrator
+from .problems import Problem, distinct_rows, fitted, problem, require, sizes, worst_rows
+
+__all__ = ["CHECKS", "require_distributions"]
+
+_ROWS = {2: 120, 3: 150, 10: 200, 1000: 40}
+
+
+def _problems(calibrator: Calibrator) -> list[Problem]:
+    return [problem(_ROWS[k], k) for k in sizes(calibrator, tuple(_ROWS))]
+
+
+def require_distributions(p: NDArray[np.floating], shape: tuple[int, ...]) -> None:
+    """Raise unless the rows lie on the simplex."""
+    require(p.shape == shape, f"probabilities have the shape {p.shape}, not {shape}")
+    require(
+        np.isfinite(p).all(), f"probabilities are not finite, in rows {np.flatnonzero(~np.isfinite(p).all(axis=1))[:3]}"
+    )
+    require((p >= 0).all(), f"a probability is negative: {p.min()}")
+    off = np.abs(p.sum(axis=1, dtype=np.float64) - 1).max()
+    require(off <= (1e-5 if p.dtype == np.float32 else 1e-9), f"a row's sum is off by {off:.3g}")
+
+
+def answers_distributions(calibrator: Calibrator) -> None:
+    """Answer on the simplex, in the dtype asked in, for the worst scores and any number of classes."""
+    for data in _problems(calibrator):
+        worst = worst_rows(data.scores.shape[1])
+        for dtype in (np.float32, np.float64):
+            map_ = fitted(calibrator, data.scores.astype(dtype), data.labels)
+            for rows in (worst.astype(dtype), data.other.astype(dtype)):
+                p = map_.predict_proba(rows)
+                require_distributions(p, rows.shape)
+                require(p.dtype == dtype, f"{np.dtype(dtype)} scores gave {p.dtype} probabilities")
+
+
+def fits_the_worst_scores(calibrator: Calibrator) -> None:
+    """Fit on huge, tied, constant and impossible scores, and on tiny sets."""
+    for k in sizes(calibrator, (2, 3, 10)):
+        worst = worst_rows(k)
+        for rows in (worst, np.tile(worst, (5, 1)), np.zeros((6, k)), worst[-2:]):
+            labels = np.arange(len(rows)) % k
+            for dtype in (np.float32, np.float64):
+                map_ = fitted(calibrator, rows.astype(dtype), labels)
+                require_distributions(map_.predict_proba(worst.astype(dtype)), worst.shape)
+
+
+def fits_one_row(calibrator: Calibrator) -> None:
+    """Fit and answer with a single row."""
+    for k in sizes(calibrator, (2, 3, 10)):
+        row = np.random.default_rng(k).normal(size=(1, k))
+        require_distributions(fitted(calibrator, row, [0]).predict_proba(row), (1, k))
+
+
+def fits_separable_scores(calibrator: Calibrator) -> None:
+    """Stay finite when every label is the top class, and when none is."""
+    for k in sizes(calibrator, (2, 3)):
+        data = problem(90, k)
+        for labels in (data.scores.argmax(axis=1), data.scores.argmin(axis=1)):
+            require_distributions(fitted(calibrator, data.scores, labels).predict_proba(data.other), data.other.shape)
+
+
+def keeps_what_it_promises(calibrator: Calibrator) -> None:
+    """Keep the ranking or the top label of every row, as the traits say."""
+    promise = calibrator.traits.preserves
+    if promise == "nothing":
+        return
+    for data in _problems(calibrator):
+        for dtype in (np.float32, np.float64):
+            map_ = fitted(calibrator, data.scores.astype(dtype), data.labels)
+            for rows in (data.other, worst_rows(data.other.shape[1]), distinct_rows(data.other.shape[1])):
+                raw = rows.astype(dtype)
+                require_promise(promise, raw, map_.predict_proba(raw))
+
+
+def require_promise(promise: str, raw: NDArray[np.floating], p: NDArray[np.floating]) -> None:
+    """Raise unless probabilities keep what "ranking" or "top label" promises of the raw scores."""
+    best = best_column(p, raw)
+    rows = np.arange(len(raw))
+    lost = np.flatnonzero(raw[rows, best] != raw.max(axis=1))
+    require(len(lost) == 0, f"the top label changes in {len(lost)} of {len(raw)} rows, such as {lost[:3]}")
+    if promise == "ranking":
+        ordered = np.take_along_axis(p, np.argsort(raw, axis=1, kind="stable"), axis=1)
+        broken = np.flatnonzero((np.diff(ordered, axis=1) < 0).any(axis=1))
+        require(len(broken) == 0, f"the ranking breaks in {len(broken)} of {len(raw)} rows, such as {broken[:3]}")
+
+
+def predicts_by_probability_then_score(calibrator: Calibrator) -> None:
+    """Predict the most probable class, ties broken by the raw scores."""
+    for data in _problems(calibrator)[:3]:
+        map_ = fitted(calibrator, data.scores, data.labels)
+        for rows in (data.other, worst_rows(data.other.shape[1])):
+            p, answer = map_.predict_proba(rows), map_.predict(rows)
+            chosen = p[np.arange(len(p)), answer]
+            require((chosen >= p.max(axis=1) * (1 - 1e-6)).all(), "predict is not the most probable class")
+            tied = np.where(p == p.max(axis=1, keepdims=True), rows, -np.inf)
+            raw = rows[np.arange(len(p)), answer]
+            require((raw >= tied.max(axis=1)).all(), "predict does not break ties by the raw scores")
+
+
+CHECKS = {
+    check.__name__: check
+    for check in (
+        answers_distributions,
+        fits_the_worst_scores,
+        fits_one_row,
+        fits_separable_scores,
+        keeps_what_it_promises,
+        predicts_by_probability_then_score,
+    )
+}

@@ -1,0 +1,31 @@
+"""Which of scikit-learn's own estimator checks cannot apply to a calibrator, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["NOT_APPLICABLE", "expected_failed_checks"]
+
+_THREE_OVER_TWO = (
+    "the check fits three classes on two columns; a calibrator's columns are the scores of its classes, one each. "
+    "What the check is about is tested with three columns by check_calibrator"
+)
+
+NOT_APPLICABLE: dict[str, str] = dict.fromkeys(
+    (
+        "check_classifiers_classes",
+        "check_classifiers_train",
+        "check_estimators_fit_returns_self",
+        "check_estimators_overwrite_params",
+        "check_readonly_memmap_input",
+    ),
+    _THREE_OVER_TWO,
+)
+
+
+def expected_failed_checks(estimator: Any) -> dict[str, str]:
+    """Return the checks that cannot apply to a calibrator, with the reason, for scikit-learn's ``check_estimator``.
+
+    Pass it on: ``check_estimator(map, expected_failed_checks=expected_failed_checks(map))``.
+    """
+    return dict(NOT_APPLICABLE)
