@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "mixture.hpp"
 #include "scan.hpp"
 #include "temperature.hpp"
 
@@ -108,6 +109,21 @@ void bind_temperature(nb::module_& m) {
         "logits"_a.noconvert(), "beta"_a, "w_scaled"_a, "w_identity"_a, "w_uniform"_a, "threads"_a, "out"_a.noconvert());
 }
 
+void bind_mixture(nb::module_& m) {
+    m.def(
+        "mixture_sums",
+        [](Matrix<double> columns, Weights weights, Vector<double> w, int threads) {
+            const std::size_t parts = columns.shape(1);
+            if (w.shape(0) != parts || (weights && weights->shape(0) != columns.shape(0)))
+                throw nb::value_error("columns, weights and w do not fit");
+            auto out = fresh<double>({1 + parts + parts * parts});
+            nb::gil_scoped_release release;
+            calibrant::mixture_sums(columns.data(), data_of(weights), columns.shape(0), parts, w.data(), threads, out.data());
+            return out;
+        },
+        "columns"_a.noconvert(), "weights"_a.none(), "w"_a, "threads"_a);
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
@@ -116,4 +132,5 @@ NB_MODULE(_core, m) {
     bind_scan<double>(m);
     bind_temperature<float>(m);
     bind_temperature<double>(m);
+    bind_mixture(m);
 }

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .errors import CalibrationWarning as CalibrationWarning
     from .loading import load as load
     from .maps.scaling.binwise import BinwiseTemperatureScaling as BinwiseTemperatureScaling
+    from .maps.scaling.ensemble import EnsembleTemperatureScaling as EnsembleTemperatureScaling
     from .maps.scaling.temperature import TemperatureScaling as TemperatureScaling
     from .maps.scaling.trivial import Identity as Identity
     from .maps.scaling.trivial import Uniform as Uniform
@@ -27,6 +28,7 @@ _PLACES = {
     "CalibrationWarning": "errors",
     "Calibrator": "calibrator",
     "Chain": "operators.chain",
+    "EnsembleTemperatureScaling": "maps.scaling.ensemble",
     "Identity": "maps.scaling.trivial",
     "TemperatureScaling": "maps.scaling.temperature",
     "Uniform": "maps.scaling.trivial",

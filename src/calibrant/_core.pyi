@@ -33,3 +33,6 @@ def ensemble_apply(
     threads: int,
     out: NDArray[Any],
 ) -> None: ...
+def mixture_sums(
+    columns: NDArray[np.float64], weights: NDArray[np.float64] | None, w: NDArray[np.float64], threads: int
+) -> NDArray[np.float64]: ...

@@ -9,6 +9,7 @@ from typing import Any
 from .calibrator import Calibrator
 from .errors import InvalidInput
 from .maps.scaling.binwise import BinwiseTemperatureScaling
+from .maps.scaling.ensemble import EnsembleTemperatureScaling
 from .maps.scaling.temperature import TemperatureScaling
 from .maps.scaling.trivial import Identity, Uniform
 from .operators.chain import Chain
@@ -36,6 +37,7 @@ _ENTRIES = [
     Entry("identity", Identity, "leaves the scores alone", ""),
     Entry("uniform", Uniform, "1/K for every class", ""),
     Entry("ts", TemperatureScaling, "one temperature", "Guo et al. 2017"),
+    Entry("ets", EnsembleTemperatureScaling, "temperature, identity and uniform, mixed", "Zhang et al. 2020, §3.2"),
     Entry("bts", BinwiseTemperatureScaling, "a temperature for each range of the top confidence", "Ji et al. 2019"),
 ]
 _BY_NAME = {entry.name: entry for entry in _ENTRIES}

@@ -23,7 +23,8 @@ __all__ = ["TemperatureScaling"]
 _LOSSES = {"nll": 0, "brier": 1}
 _REACH = 1e5  # how far 1/T may lie from one over the scores' own scale
 _PILOT_ROWS = 2000
-_GRID_SCORES = 400_000  # up to this many scores the scan for the global optimum uses every row
+_NOTHING_LEFT = 1e-9  # a mean loss below this is zero for every purpose
+_GRID_SCORES = 200_000  # up to this many scores the scan for the global optimum uses every row
 
 
 class TemperatureScaling(Calibrator):
@@ -74,6 +75,10 @@ class TemperatureScaling(Calibrator):
         return logits / logits.dtype.type(self.temperature_)
 
 
+# β, the sums by fold there, passes, converged or not
+_Candidate = tuple[float, NDArray[np.float64], int, bool]
+
+
 @dataclass(frozen=True)
 class _Found:
     """An optimal β with the sums by fold at β and at 1: (folds, [loss, first, second derivative])."""
@@ -90,13 +95,13 @@ class _Found:
         before, after = (float(sums[:, 0].sum() / self.total) for sums in (self.at_one, self.at_beta))
         messages: list[str] = []
         at_bound: tuple[str, ...] = ()
-        if self.beta >= self.bounds[1]:
+        if self.beta >= self.bounds[1] or after < _NOTHING_LEFT:
             at_bound = ("temperature_",)
             messages.append(
                 "the loss falls all the way to T = 0 (every label is the top class): the temperature stops at "
                 f"{1 / self.beta:.4g}; get harder or more rows"
             )
-        elif self.beta <= self.bounds[0]:
+        elif self.beta <= self.bounds[0] * (1 + 1e-9):
             at_bound = ("temperature_",)
             messages.append(
                 "the scores say nothing about the labels (the best temperature is infinite): it stops at "
@@ -146,53 +151,69 @@ def fit_temperature(sample: Sample, loss: str) -> _Found:
     bounds = beta_bounds(sample)
     at_one = temperature_sums(sample, 1.0, loss)
     pilot = sample.take(row_subsample(sample.n, _PILOT_ROWS)) if sample.n > 4 * _PILOT_ROWS else sample
-    scanned = pilot if sample.logits.size > _GRID_SCORES else sample
-    starts = [1.0] if loss == "nll" else _basins(scanned, loss, bounds)
-    best: tuple[float, float, NDArray[np.float64], int, bool] | None = None
-    for start in starts:
-        if pilot is not sample:
-            start = _newton(pilot, loss, start, bounds)[0]
-        beta, sums, steps, converged = _newton(sample, loss, start, bounds)
-        value = float(sums[:, 0].sum())
-        if best is None or value < best[0]:
-            best = (value, beta, sums, steps, converged)
-    assert best is not None
-    return _Found(best[1], at_one, best[2], sample.total_weight, best[3] + 1, best[4], bounds)
+    starts = [1.0] if loss == "nll" else _basins(pilot, loss, bounds)
+    if pilot is not sample:
+        starts = _worth_polishing([_newton(pilot, loss, start, bounds) for start in starts])
+    found = [_newton(sample, loss, start, bounds) for start in starts]
+    beta, sums, steps, converged = min(found, key=_loss_of)
+    return _Found(beta, at_one, sums, sample.total_weight, steps + 1, converged, bounds)
+
+
+def _loss_of(candidate: _Candidate) -> float:
+    return float(candidate[1][:, 0].sum())
+
+
+def _worth_polishing(candidates: list[_Candidate]) -> list[float]:
+    """Optima on the pilot rows that could be the best on all rows: within two per cent of the best there."""
+    best = min(_loss_of(c) for c in candidates)
+    return [c[0] for c in candidates if _loss_of(c) <= 1.02 * best]
 
 
 def _basins(sample: Sample, loss: str, bounds: tuple[float, float]) -> list[float]:
     """Grid points that are local minima of the loss, the best three."""
-    grid = np.geomspace(*bounds, 121)
+    if sample.logits.size > _GRID_SCORES:
+        sample = sample.take(row_subsample(sample.n, max(500, _GRID_SCORES // sample.logits.shape[1])))
+    grid = np.geomspace(*bounds, 61)
     values = np.array([temperature_sums(sample, b, loss)[:, 0].sum() for b in grid])
     padded = np.concatenate([[np.inf], values, [np.inf]])
     minima = np.flatnonzero((values <= padded[:-2]) & (values <= padded[2:]))
     return [float(b) for b in grid[minima[np.argsort(values[minima], kind="stable")][:3]]]
 
 
-def _newton(
-    sample: Sample, loss: str, beta: float, bounds: tuple[float, float], most: int = 60
-) -> tuple[float, NDArray[np.float64], int, bool]:
-    """Safeguarded Newton on log β: a bracket of the gradient's sign change, bisection where a step leaves it."""
-    low, high = np.log(bounds[0]), np.log(bounds[1])
+def _newton(sample: Sample, loss: str, beta: float, bounds: tuple[float, float], most: int = 60) -> _Candidate:
+    """Safeguarded Newton on log β: a bracket of the slope's sign change, bisection where a step leaves it.
+
+    A step across a bound that was not tried yet tries the bound itself, so an optimum there is found at once. On
+    separable rows the loss falls towards zero for ever: the search stops when nothing is left to gain.
+    """
+    edges = (float(np.log(bounds[0])), float(np.log(bounds[1])))
+    low, high = edges
     x = float(np.clip(np.log(beta), low, high))
     tolerance = 1e-6 if sample.logits.dtype == np.float32 else 1e-10
-    best: tuple[float, float, NDArray[np.float64]] | None = None
-    for step_count in range(1, most + 1):
+    best: _Candidate | None = None
+    for count in range(1, most + 1):
         b = float(np.exp(x))
         sums = temperature_sums(sample, b, loss)
         value, first, second = sums.sum(axis=0)
-        if best is None or value <= best[0]:
-            best = (value, b, sums)
+        if best is None or value <= _loss_of(best):
+            best = (b, sums, count, True)
         slope, curvature = first * b, first * b + second * b * b  # derivatives in log β
-        if slope == 0:
-            return b, sums, step_count, True
         low, high = (low, x) if slope > 0 else (x, high)
-        step = -slope / curvature if curvature > 0 else np.nan
-        inside = low < x + step < high if np.isfinite(step) else False
-        if inside and abs(step) < tolerance:
-            return best[1], best[2], step_count, True
-        target = x + float(np.clip(step, -2.0, 2.0)) if inside else 0.5 * (low + high)
-        if high - low < tolerance:
-            return best[1], best[2], step_count, True
-        x = target
-    return best[1], best[2], most, False  # type: ignore[index]
+        done = slope == 0 or value < _NOTHING_LEFT * sample.total_weight or high - low < tolerance
+        step = -slope / curvature if curvature > 0 else -np.copysign(np.inf, slope)
+        if done or (abs(step) < tolerance and low < x + step < high):
+            return best[0], best[1], count, True
+        x = _next(x, float(step), low, high, edges)
+    assert best is not None
+    return best[0], best[1], most, False
+
+
+def _next(x: float, step: float, low: float, high: float, edges: tuple[float, float]) -> float:
+    target = x + step
+    if low < target < high:
+        return x + float(np.clip(step, -2.0, 2.0))
+    if target <= low == edges[0]:
+        return low
+    if target >= high == edges[1]:
+        return high
+    return 0.5 * (low + high)

@@ -1,0 +1,114 @@
+"""The compiled sums against their plain NumPy twins."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import softmax
+
+from calibrant import _core
+
+FOLDS = 5
+
+
+def twin_sums(z, y, w, beta, loss):
+    """By fold: the loss of softmax(βz), and its derivatives from the definition of p, p', p''."""
+    z = z.astype(np.float64)
+    p = softmax(beta * z, axis=1)
+    mean = (p * z).sum(1, keepdims=True)
+    variance = (p * z * z).sum(1, keepdims=True) - mean**2
+    p1, p2 = p * (z - mean), p * ((z - mean) ** 2 - variance)
+    hot = np.eye(z.shape[1])[y]
+    rows = np.arange(len(y))
+    if loss == 0:
+        per_row = np.stack([-np.log(p[rows, y]), -p1[rows, y] / p[rows, y], variance[:, 0]], axis=1)
+    else:
+        r = p - hot
+        per_row = np.stack([(r**2).sum(1), 2 * (r * p1).sum(1), 2 * (p1**2 + r * p2).sum(1)], axis=1)
+    weights = np.ones(len(y)) if w is None else w
+    return np.stack([(per_row * weights[:, None])[f::FOLDS].sum(0) for f in range(FOLDS)])
+
+
+def problem(n, k, seed, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    return (rng.normal(size=(n, k)) * 3 + rng.normal()).astype(dtype), rng.integers(k, size=n), rng.random(n)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 40), st.integers(2, 700), st.integers(0, 10**6), st.floats(0.01, 5.0), st.sampled_from([0, 1]))
+def test_sums_equal_their_twin(n, k, seed, beta, loss):
+    z, y, w = problem(n, k, seed)
+    np.testing.assert_allclose(
+        _core.temperature_sums(z, y, w, beta, loss, 2), twin_sums(z, y, w, beta, loss), rtol=1e-8, atol=1e-8
+    )
+
+
+@pytest.mark.parametrize("loss", [0, 1])
+def test_float32_agrees_with_float64(loss):
+    z, y, w = problem(500, 100, 1, np.float32)
+    single = _core.temperature_sums(z, y, w, 0.7, loss, 1).sum(0)
+    double = _core.temperature_sums(z.astype(np.float64), y, w, 0.7, loss, 1).sum(0)
+    np.testing.assert_allclose(single, double, rtol=2e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("loss", [0, 1])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_any_number_of_threads_gives_the_same_bits(loss, dtype):
+    z, y, w = problem(3000, 60, 2, dtype)
+    one = _core.temperature_sums(z, y, w, 1.3, loss, 1)
+    for threads in (2, 3, 7):
+        assert (_core.temperature_sums(z, y, w, 1.3, loss, threads) == one).all()
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(1, 30), st.integers(2, 40), st.integers(0, 10**6), st.floats(0.05, 4.0))
+def test_ensemble_sums_equal_their_twin(n, k, seed, beta):
+    z, y, w = problem(n, k, seed)
+    rows = np.arange(n)
+    a, b = softmax(beta * z, axis=1), softmax(z, axis=1)
+    mean = (a * z).sum(1, keepdims=True)
+    variance = (a * z * z).sum(1, keepdims=True) - mean**2
+    a1, a2 = a * (z - mean), a * ((z - mean) ** 2 - variance)
+    expected = [(a * a).sum(1), (a * a1).sum(1), (a * b).sum(1), (a1 * b).sum(1), a[rows, y], a1[rows, y], b[rows, y]]
+    expected += [(b * b).sum(1), (a1 * a1 + a * a2).sum(1), (a2 * b).sum(1), a2[rows, y]]
+    np.testing.assert_allclose(_core.ensemble_sums(z, y, w, beta, 2), np.stack(expected) @ w, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(
+        _core.temperature_rows(z, y, beta, 2),
+        np.stack([a[rows, y], a1[rows, y], a2[rows, y]], 1),
+        rtol=1e-8,
+        atol=1e-12,
+    )
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 20), st.integers(1, 5), st.integers(0, 10**6))
+def test_mixture_sums_equal_their_twin(n, parts, seed):
+    rng = np.random.default_rng(seed)
+    columns, weights, w = rng.random((n, parts)) + 0.01, rng.random(n), rng.dirichlet(np.ones(parts))
+    mixed = columns @ w
+    ratio = columns / mixed[:, None]
+    expected = np.concatenate(
+        [[-(weights @ np.log(mixed))], -(weights @ ratio), ((ratio * weights[:, None]).T @ ratio).ravel()]
+    )
+    np.testing.assert_allclose(_core.mixture_sums(columns, weights, w, 2), expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_exponential_is_accurate_and_monotone(dtype):
+    x = np.append(-np.geomspace(1e-7, 70, 200_001).astype(dtype)[::-1], dtype(0))
+    out = np.empty((1, len(x)), dtype)
+    _core.ensemble_apply(x[None], 1.0, 1.0, 0.0, 0.0, 1, out)
+    np.testing.assert_allclose(out[0] / out[0, -1], np.exp(x.astype(np.float64)), rtol=4 * np.finfo(dtype).eps)
+    assert (np.diff(out[0]) >= 0).all()
+
+
+def test_minus_infinity_is_exactly_zero_and_wrong_shapes_are_refused():
+    z = np.array([[0.0, -np.inf, 1.0]])
+    out = np.empty_like(z)
+    _core.ensemble_apply(z, 2.0, 1.0, 0.0, 0.0, 1, out)
+    assert out[0, 1] == 0
+    assert abs(out.sum() - 1) < 1e-15
+    with pytest.raises(ValueError, match="shape"):
+        _core.ensemble_apply(z, 1.0, 1.0, 0.0, 0.0, 1, np.empty((2, 3)))
+    with pytest.raises(ValueError, match="label"):
+        _core.temperature_sums(z, np.array([3]), None, 1.0, 0, 1)

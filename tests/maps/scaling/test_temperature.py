@@ -1,0 +1,120 @@
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import log_softmax, softmax
+
+from calibrant import CalibrationWarning, TemperatureScaling, make
+
+
+def loss_at(z, y, t, loss):
+    log_p = log_softmax(z.astype(np.float64) / t, axis=1)
+    if loss == "nll":
+        return -log_p[np.arange(len(y)), y].mean()
+    return ((np.exp(log_p) - np.eye(z.shape[1])[y]) ** 2).sum(1).mean()
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(20, 200),
+    st.integers(2, 12),
+    st.integers(0, 10**6),
+    st.floats(-3, 3),
+    st.floats(-1e3, 1e3),
+    st.sampled_from(["nll", "brier"]),
+)
+def test_finds_the_global_optimum_at_any_scale_and_shift(n, k, seed, decades, shift, loss):
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(n, k)) * 2
+    y = np.where(rng.random(n) < 0.7, (z + rng.gumbel(size=z.shape)).argmax(1), rng.integers(k, size=n))
+    y[:2] = [0, 1]
+    z = z * 10.0**decades + shift
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)
+        t = TemperatureScaling(loss=loss).fit(z, y).temperature_
+    grid = min(loss_at(z, y, s, loss) for s in 10.0**decades * np.geomspace(1e-3, 1e3, 400))
+    assert loss_at(z, y, t, loss) <= grid + 1e-9
+
+
+def test_derivative_is_zero_at_the_answer(problem):
+    z, y = problem
+    t = TemperatureScaling().fit(z, y).temperature_
+    h = 1e-4
+    assert abs(loss_at(z, y, t * (1 + h), "nll") - loss_at(z, y, t * (1 - h), "nll")) < 1e-9
+    assert abs(t - 2.5) < 0.4
+
+
+def test_temperatures_from_a_thousandth_to_a_thousand(problem):
+    z, y = problem
+    t = TemperatureScaling().fit(z, y).temperature_
+    for factor in (1e-3 / 2.5, 1.0, 1e3 / 2.5):
+        assert TemperatureScaling().fit(z * factor, y).temperature_ == pytest.approx(t * factor, rel=1e-6)
+        single = TemperatureScaling().fit((z * factor).astype(np.float32), y).temperature_
+        assert single == pytest.approx(t * factor, rel=1e-4)
+
+
+def test_separable_rows_end_at_a_finite_temperature_with_a_warning():
+    z = np.eye(4)[[0, 1, 2, 3] * 5] * 3
+    with pytest.warns(CalibrationWarning, match="T = 0"):
+        cal = TemperatureScaling().fit(z, [0, 1, 2, 3] * 5)
+    assert 0 < cal.temperature_ < 1
+    assert cal.fit_report_.loss_after < 1e-9
+    assert cal.fit_report_.at_bound == ("temperature_",)
+    assert np.isfinite(cal.predict_proba(z)).all()
+
+
+def test_scores_against_the_labels_end_at_a_finite_temperature_with_a_warning(problem):
+    z, y = problem
+    with pytest.warns(CalibrationWarning, match="infinite"):
+        cal = TemperatureScaling().fit(-z, y)
+    assert np.isfinite(cal.temperature_)
+    np.testing.assert_allclose(cal.predict_proba(z), 1 / z.shape[1], atol=1e-3)
+
+
+def test_weights_are_repetitions_and_zero_is_absence(problem):
+    z, y = problem
+    w = np.tile([1, 2, 0, 3], len(y) // 4).astype(float)
+    repeated = np.repeat(np.arange(len(y)), w.astype(int))
+    weighted = TemperatureScaling().fit(z, y, sample_weight=w).temperature_
+    assert weighted == pytest.approx(TemperatureScaling().fit(z[repeated], y[repeated]).temperature_, rel=1e-8)
+
+
+def test_probabilities_and_logits_of_one_model_agree(problem):
+    z, y = problem
+    from_probabilities = TemperatureScaling(inputs="probabilities").fit(softmax(z, axis=1), y).temperature_
+    assert from_probabilities == pytest.approx(TemperatureScaling().fit(z, y).temperature_, rel=1e-8)
+
+
+def test_large_samples_take_the_pilot_and_reach_the_same_optimum():
+    rng = np.random.default_rng(3)
+    z = rng.normal(size=(20_000, 8)) * 2
+    y = (0.4 * z + rng.gumbel(size=z.shape)).argmax(1)
+    for loss in ("nll", "brier"):
+        t = TemperatureScaling(loss=loss).fit(z, y).temperature_
+        best = min(loss_at(z, y, s, loss) for s in np.geomspace(0.5, 10, 200))
+        assert loss_at(z, y, t, loss) <= best + 1e-9
+
+
+def test_held_out_loss_is_close_to_real_cross_validation(problem):
+    z, y = problem
+    report = TemperatureScaling().fit(z, y).fit_report_
+    fold = np.arange(len(y)) % 5
+    real = [
+        loss_at(z[fold == f], y[fold == f], TemperatureScaling().fit(z[fold != f], y[fold != f]).temperature_, "nll")
+        for f in range(5)
+    ]
+    assert report.held_out_after == pytest.approx(np.mean(real), abs=2e-4)
+    assert report.held_out_before == pytest.approx(loss_at(z, y, 1.0, "nll"))
+
+
+def test_agrees_with_the_reference(shared_data):
+    for case in ("k10", "k10m"):
+        z = np.load(shared_data / "oracle" / f"multi_{case}.npz")
+        reference = json.loads((shared_data / "oracle" / f"mixnmatch_{case}.json").read_text())
+        for loss, key in (("nll", "ce"), ("brier", "mse")):
+            t = make("ts", loss=loss).fit(z["logits_cal"], z["labels_cal"]).temperature_
+            assert t == pytest.approx(reference[f"ts_{key}"]["t_bounded_brent_1e-12"], rel=1e-4)
