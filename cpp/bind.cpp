@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "lift.hpp"
 #include "mixture.hpp"
 #include "scan.hpp"
 #include "temperature.hpp"
@@ -124,6 +125,32 @@ void bind_mixture(nb::module_& m) {
         "columns"_a.noconvert(), "weights"_a.none(), "w"_a, "threads"_a);
 }
 
+template <class T>
+void require_same_shape(const Matrix<T>& values, const Output<T>& out) {
+    if (out.shape(0) != values.shape(0) || out.shape(1) != values.shape(1))
+        throw nb::value_error("the output differs from the scores in shape");
+}
+
+template <class T>
+void bind_lift(nb::module_& m) {
+    m.def(
+        "log_odds",
+        [](Matrix<T> logits, int threads, Output<T> out) {
+            require_same_shape(logits, out);
+            nb::gil_scoped_release release;
+            calibrant::log_odds(logits.data(), logits.shape(0), logits.shape(1), threads, out.data());
+        },
+        "logits"_a.noconvert(), "threads"_a, "out"_a.noconvert());
+    m.def(
+        "normalize_rows",
+        [](Matrix<T> logits, bool keep_top, int threads, Output<T> marginals) {
+            require_same_shape(logits, marginals);
+            nb::gil_scoped_release release;
+            calibrant::normalize_rows(logits.data(), logits.shape(0), logits.shape(1), keep_top, threads, marginals.data());
+        },
+        "logits"_a.noconvert(), "keep_top"_a, "threads"_a, "marginals"_a.noconvert());
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
@@ -133,4 +160,6 @@ NB_MODULE(_core, m) {
     bind_temperature<float>(m);
     bind_temperature<double>(m);
     bind_mixture(m);
+    bind_lift<float>(m);
+    bind_lift<double>(m);
 }

@@ -10,12 +10,14 @@ if TYPE_CHECKING:
     from .errors import CalibrantError as CalibrantError
     from .errors import CalibrationWarning as CalibrationWarning
     from .loading import load as load
+    from .maps.binary.platt import PlattScaling as PlattScaling
     from .maps.scaling.binwise import BinwiseTemperatureScaling as BinwiseTemperatureScaling
     from .maps.scaling.ensemble import EnsembleTemperatureScaling as EnsembleTemperatureScaling
     from .maps.scaling.temperature import TemperatureScaling as TemperatureScaling
     from .maps.scaling.trivial import Identity as Identity
     from .maps.scaling.trivial import Uniform as Uniform
     from .operators.chain import Chain as Chain
+    from .operators.one_vs_rest import OneVsRest as OneVsRest
     from .registry import make as make
     from .threads import get_threads as get_threads
     from .threads import set_threads as set_threads
@@ -30,6 +32,8 @@ _PLACES = {
     "Chain": "operators.chain",
     "EnsembleTemperatureScaling": "maps.scaling.ensemble",
     "Identity": "maps.scaling.trivial",
+    "OneVsRest": "operators.one_vs_rest",
+    "PlattScaling": "maps.binary.platt",
     "TemperatureScaling": "maps.scaling.temperature",
     "Uniform": "maps.scaling.trivial",
     "get_threads": "threads",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
 from .threads import get_threads
 
-__all__ = ["best_column", "log_softmax", "row_subsample", "softmax", "tempered_softmax"]
+__all__ = ["best_column", "log_odds", "log_softmax", "row_blocks", "row_subsample", "softmax", "tempered_softmax"]
 
 
 def softmax(logits: NDArray[np.floating]) -> NDArray[np.floating]:
@@ -32,6 +34,14 @@ def log_softmax(logits: NDArray[np.floating]) -> NDArray[np.floating]:
     return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
 
 
+def log_odds(logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return λ_k = z_k - log Σ_{j≠k} exp z_j of every class, exact where p_k itself is rounded to 0 or 1."""
+    logits = np.ascontiguousarray(logits)
+    out = np.empty_like(logits)
+    _core.log_odds(logits, get_threads(), out)
+    return out
+
+
 def best_column(values: NDArray[np.floating], ties: NDArray[np.floating]) -> NDArray[np.int64]:
     """Return the column of each row's largest value; among equals the one with the largest ``ties``."""
     top = values.argmax(axis=1)
@@ -46,3 +56,10 @@ def best_column(values: NDArray[np.floating], ties: NDArray[np.floating]) -> NDA
 def row_subsample(n: int, most: int) -> slice:
     """Return an evenly spaced choice of at most ``most`` of n rows."""
     return slice(None, None, max(1, -(-n // most)))
+
+
+def row_blocks(n: int, k: int, most: int = 2_000_000) -> Iterator[slice]:
+    """Yield slices of rows of at most about ``most`` scores each, for work that needs memory of a block's size."""
+    step = max(1, most // max(1, k))
+    for start in range(0, n, step):
+        yield slice(start, min(n, start + step))

@@ -8,11 +8,13 @@ from typing import Any
 
 from .calibrator import Calibrator
 from .errors import InvalidInput
+from .maps.binary.platt import PlattScaling
 from .maps.scaling.binwise import BinwiseTemperatureScaling
 from .maps.scaling.ensemble import EnsembleTemperatureScaling
 from .maps.scaling.temperature import TemperatureScaling
 from .maps.scaling.trivial import Identity, Uniform
 from .operators.chain import Chain
+from .operators.one_vs_rest import OneVsRest
 from .traits import Traits
 
 __all__ = ["Entry", "entries", "make", "names"]
@@ -39,6 +41,10 @@ _ENTRIES = [
     Entry("ts", TemperatureScaling, "one temperature", "Guo et al. 2017"),
     Entry("ets", EnsembleTemperatureScaling, "temperature, identity and uniform, mixed", "Zhang et al. 2020, §3.2"),
     Entry("bts", BinwiseTemperatureScaling, "a temperature for each range of the top confidence", "Ji et al. 2019"),
+    Entry("platt", lambda: OneVsRest(PlattScaling()), "a sigmoid for each class", "Platt 1999"),
+    Entry(
+        "platt-s", lambda: OneVsRest(PlattScaling(), share="all"), "one sigmoid for all classes", "Patel et al. 2021"
+    ),
 ]
 _BY_NAME = {entry.name: entry for entry in _ENTRIES}
 

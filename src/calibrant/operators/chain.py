@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.metaestimators import available_if
 
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
@@ -15,6 +16,9 @@ from ..passes import Sample
 from ..traits import Traits, weakest
 from ..validation import Scores, floored
 from .composition import Composition
+
+if TYPE_CHECKING:
+    from .one_vs_rest import OneVsRest
 
 __all__ = ["Chain"]
 
@@ -76,6 +80,14 @@ class Chain(Composition):
         for part in self.parts_:
             logits = part._map_logits(logits)
         return logits
+
+    @available_if(lambda chain: hasattr(chain.parts[-1], "predict_marginals"))
+    def predict_marginals(self, scores: Any) -> NDArray[np.floating]:
+        """Return the marginals of the last part, where it has any (a one-versus-rest lift)."""
+        logits = self._scores_to_map(scores).logits
+        for part in self.parts_[:-1]:
+            logits = part._map_logits(logits)
+        return cast("OneVsRest", self.parts_[-1])._marginals(logits)
 
     def _check_parts(self) -> None:
         for i, part in enumerate(self.parts[1:], start=1):

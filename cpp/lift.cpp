@@ -1,0 +1,178 @@
+#include "lift.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "parallel.hpp"
+#include "simd.hpp"
+
+namespace calibrant {
+namespace {
+
+constexpr std::int64_t kChunk = 512;  // float lanes are emptied into doubles this often
+constexpr double kLarge = 0.01;       // above this probability -log(1 - p) is taken without its series
+
+// -log(1 - p) for 0 <= p < kLarge.
+CALIBRANT_INLINE float minus_log1m(float p) { return p * (1.0f + p * (0.5f + p * (1.0f / 3 + p * 0.25f))); }
+CALIBRANT_INLINE double minus_log1m(double p) {
+    double s = 1.0 / 9;
+    s = s * p + 1.0 / 8;
+    s = s * p + 1.0 / 7;
+    s = s * p + 1.0 / 6;
+    s = s * p + 1.0 / 5;
+    s = s * p + 1.0 / 4;
+    s = s * p + 1.0 / 3;
+    s = s * p + 0.5;
+    s = s * p + 1.0;
+    return s * p;
+}
+
+template <class T>
+CALIBRANT_INLINE double exponentials_in(const T* z, std::int64_t begin, std::int64_t end, T top, T* out) {
+    double sum = 0;
+    for (std::int64_t from = begin; from < end; from += kChunk) {
+        const std::int64_t to = std::min(from + kChunk, end);
+        T s = 0;
+#pragma omp simd reduction(+ : s)
+        for (std::int64_t j = from; j < to; ++j) {
+            out[j] = exp_nonpositive(z[j] - top);
+            s += out[j];
+        }
+        sum += s;
+    }
+    return sum;
+}
+
+// out = exp(z - max), 0 in the place of the first largest; returns the sum without that one, which keeps its digits.
+template <class T>
+CALIBRANT_INLINE double exponentials(const T* z, std::int64_t k, T top, T* out, std::int64_t& place) {
+    place = 0;
+    while (z[place] != top) ++place;
+    out[place] = 0;
+    return exponentials_in(z, 0, place, top, out) + exponentials_in(z, place + 1, k, top, out);
+}
+
+// log of the sum of exp(z - top) over all but one place, where the sum itself is too small for its exponents.
+template <class T>
+double log_rest(const T* z, std::int64_t k, T top, std::int64_t place) {
+    double second = -std::numeric_limits<double>::infinity(), sum = 0;
+    for (std::int64_t j = 0; j < k; ++j)
+        if (j != place) second = std::max(second, static_cast<double>(z[j]));
+    if (std::isinf(second)) return second;
+    for (std::int64_t j = 0; j < k; ++j)
+        if (j != place) sum += std::exp(z[j] - second);
+    return second - top + std::log(sum);
+}
+
+// log p = d - log S dominates and is monotone; -log(1 - p) adds less than its rounding could undo.
+template <class T>
+CALIBRANT_INLINE void log_odds_of(const T* z, std::int64_t k, T* out) {
+    const T top = row_max(z, k);
+    std::int64_t place;
+    const double rest = exponentials(z, k, top, out, place), total = 1.0 + rest;
+    const T log_total = static_cast<T>(std::log1p(rest)), inverse = static_cast<T>(1.0 / total);
+    const double most = -(rest > 1e-30 ? std::log(rest) : log_rest(z, k, top, place));  // the first largest's
+    const T large = static_cast<T>(kLarge * total);
+    for (std::int64_t from = 0; from < k; from += kChunk) {
+        const std::int64_t to = std::min(from + kChunk, k);
+        int exact = 0;
+#pragma omp simd reduction(+ : exact)
+        for (std::int64_t j = from; j < to; ++j) {
+            const T e = out[j];
+            exact += e >= large;
+            const T series = minus_log1m(e >= large ? T(0) : e * inverse);
+            out[j] = (z[j] - top) - log_total + series;
+        }
+        if (exact == 0) continue;
+        for (std::int64_t j = from; j < to; ++j) {
+            const double d = static_cast<double>(z[j]) - top;
+            if (d < -4.7) continue;
+            const double e = std::exp(d);
+            const double value = d == 0.0 ? most : std::min(d - std::log(total - e), most);
+            if (e >= 0.999 * static_cast<double>(large)) out[j] = static_cast<T>(value);
+        }
+    }
+    out[place] = static_cast<T>(most);
+}
+
+template <class T>
+CALIBRANT_INLINE void softmax_row(const T* z, std::int64_t k, T* out) {
+    std::int64_t place;
+    const double rest = exponentials(z, k, row_max(z, k), out, place);
+    out[place] = 1;
+    const T inverse = static_cast<T>(1.0 / (1.0 + rest));
+#pragma omp simd
+    for (std::int64_t j = 0; j < k; ++j) out[j] *= inverse;
+}
+
+template <class T>
+CALIBRANT_INLINE void lift_top(const T* z, std::int64_t k, T* q) {
+    const T top = row_max(z, k);
+    T below = -1, above = 2;
+    for (std::int64_t j = 0; j < k; ++j) {
+        if (z[j] == top)
+            above = std::min(above, q[j]);
+        else
+            below = std::max(below, q[j]);
+    }
+    if (above > below) return;
+    const T least = std::nextafter(below, std::numeric_limits<T>::infinity());
+    for (std::int64_t j = 0; j < k; ++j)
+        if (z[j] == top) q[j] = std::max(q[j], least);
+}
+
+template <class T>
+CALIBRANT_INLINE void normalize_block(const T* logits, std::int64_t from, std::int64_t to, std::int64_t k, bool keep_top,
+                                      T* marginals) {
+    for (std::int64_t i = from; i < to; ++i) {
+        T* q = marginals + i * k;
+        const T* z = logits + i * k;
+        double sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (std::int64_t j = 0; j < k; ++j) sum += q[j];
+        if (sum > 0) {
+            const double inverse = 1.0 / sum;
+#pragma omp simd
+            for (std::int64_t j = 0; j < k; ++j) q[j] = static_cast<T>(q[j] * inverse);
+        } else {
+            softmax_row(z, k, q);
+        }
+        if (keep_top) lift_top(z, k, q);
+    }
+}
+
+CALIBRANT_CLONES void normalize_block_of(const float* logits, std::int64_t from, std::int64_t to, std::int64_t k,
+                                         bool keep_top, float* marginals) {
+    normalize_block(logits, from, to, k, keep_top, marginals);
+}
+CALIBRANT_CLONES void normalize_block_of(const double* logits, std::int64_t from, std::int64_t to, std::int64_t k,
+                                         bool keep_top, double* marginals) {
+    normalize_block(logits, from, to, k, keep_top, marginals);
+}
+
+}  // namespace
+
+CALIBRANT_CLONES void log_odds_row(const float* z, std::int64_t k, float* out) { log_odds_of(z, k, out); }
+CALIBRANT_CLONES void log_odds_row(const double* z, std::int64_t k, double* out) { log_odds_of(z, k, out); }
+
+template <class T>
+void log_odds(const T* logits, std::int64_t n, std::int64_t k, int threads, T* out) {
+    for_blocks(n, k, threads, [&](std::int64_t, std::int64_t from, std::int64_t to) {
+        for (std::int64_t i = from; i < to; ++i) log_odds_row(logits + i * k, k, out + i * k);
+    });
+}
+
+template <class T>
+void normalize_rows(const T* logits, std::int64_t n, std::int64_t k, bool keep_top, int threads, T* marginals) {
+    for_blocks(n, k, threads, [&](std::int64_t, std::int64_t from, std::int64_t to) {
+        normalize_block_of(logits, from, to, k, keep_top, marginals);
+    });
+}
+
+template void log_odds<float>(const float*, std::int64_t, std::int64_t, int, float*);
+template void log_odds<double>(const double*, std::int64_t, std::int64_t, int, double*);
+template void normalize_rows<float>(const float*, std::int64_t, std::int64_t, bool, int, float*);
+template void normalize_rows<double>(const double*, std::int64_t, std::int64_t, bool, int, double*);
+
+}  // namespace calibrant

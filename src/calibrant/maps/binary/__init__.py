@@ -1,0 +1,1 @@
+"""Maps that act on one score of one class; `OneVsRest` lifts them to K classes."""

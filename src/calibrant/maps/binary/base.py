@@ -1,0 +1,128 @@
+"""What the maps on one score share: pairs of a score and an outcome, and how a lift uses them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...arrays import log_odds
+from ...calibrator import Calibrator
+from ...errors import InvalidInput
+from ...fit_report import FitReport
+from ...passes import Sample
+
+__all__ = ["BinaryMap", "Pairs", "class_pairs"]
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Scores of one event and whether it happened.
+
+    Attributes
+    ----------
+    log_odds : array of shape (m,)
+        λ = log p - log(1 - p), finite, float32 or float64. Never computed through a rounded p.
+    outcomes : bool array of shape (m,)
+    weights : float64 array of shape (m,) or None
+        None means one each; otherwise all are positive (rows of weight zero have been left out).
+    """
+
+    log_odds: NDArray[np.floating]
+    outcomes: NDArray[np.bool_]
+    weights: NDArray[np.float64] | None
+
+    @property
+    def weight_array(self) -> NDArray[np.float64]:
+        """The weights, as ones where none were given."""
+        return np.ones(len(self.outcomes)) if self.weights is None else self.weights
+
+    def mean_nll(self, probabilities: NDArray[np.floating]) -> float:
+        """Return the weighted mean log-loss of probabilities of the event."""
+        p = np.asarray(probabilities, dtype=np.float64)
+        with np.errstate(divide="ignore"):
+            losses = np.where(self.outcomes, -np.log(p), -np.log1p(-p))
+        return float(np.average(losses, weights=self.weights))
+
+    def raw_nll(self) -> float:
+        """Return the weighted mean log-loss of the scores as they came: log(1 + exp(∓λ))."""
+        z = self.log_odds.astype(np.float64)
+        return float(np.average(np.logaddexp(0.0, np.where(self.outcomes, -z, z)), weights=self.weights))
+
+
+class BinaryMap(Calibrator):
+    """Base of the maps from one score of one class to its probability.
+
+    A binary map implements ``_fit_pairs(pairs)``, which returns a `FitReport`, and ``_map_scores(log_odds)``, which
+    answers an array of any shape with probabilities of that shape and dtype, for ±inf too. Used by itself it
+    calibrates the second of two classes. `OneVsRest` lifts it to K classes by the two hooks below, which a map
+    overrides where it can do better than one fit and one column at a time.
+    """
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether a larger score always gets a larger probability (up to rounding)."""
+        return False
+
+    # What a binary map implements -----------------------------------------------------------------------------
+
+    def _fit_pairs(self, pairs: Pairs) -> FitReport:
+        raise NotImplementedError
+
+    def _map_scores(self, log_odds: NDArray[np.floating]) -> NDArray[np.floating]:
+        raise NotImplementedError
+
+    # Hooks of the lift ----------------------------------------------------------------------------------------
+
+    def _fit_groups(self, sample: Sample, groups: NDArray[np.int64]) -> list[BinaryMap]:
+        """Fit one copy of this map a group of classes, on the pairs of all classes of the group.
+
+        ``groups`` holds the group of each class: 0 … G-1.
+        """
+        return [self.fitted_on(class_pairs(sample, np.flatnonzero(groups == g))) for g in range(groups.max() + 1)]
+
+    def _map_groups(
+        self, maps: list[BinaryMap], log_odds: NDArray[np.floating], groups: NDArray[np.int64]
+    ) -> NDArray[np.floating]:
+        """Answer log-odds (n, K), column k by ``maps[groups[k]]``."""
+        if len(maps) == 1:
+            return maps[0]._map_scores(log_odds)
+        out = np.empty_like(log_odds)
+        for g, fitted in enumerate(maps):
+            columns = np.flatnonzero(groups == g)
+            out[:, columns] = fitted._map_scores(np.ascontiguousarray(log_odds[:, columns]))
+        return out
+
+    # Shared ---------------------------------------------------------------------------------------------------
+
+    def fitted_on(self, pairs: Pairs) -> BinaryMap:
+        """Return a copy of this map, fitted on pairs."""
+        copy = self.unfitted()
+        copy.classes_ = np.arange(2)
+        copy.fit_report_ = copy._fit_pairs(pairs)
+        return copy
+
+    def _fit(self, sample: Sample) -> FitReport:
+        if sample.n_classes != 2:
+            name = type(self).__name__
+            raise InvalidInput(
+                f"{name} acts on one score of one class, so by itself it takes two classes",
+                seen=f"scores of {sample.n_classes} classes",
+                hint=f"OneVsRest({name}()) lifts it to any number of classes",
+            )
+        return self._fit_pairs(class_pairs(sample, np.array([1])))
+
+    def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+        second = self._map_scores(np.ascontiguousarray(log_odds(logits)[:, 1]))
+        return np.stack([1 - second, second], axis=1)
+
+
+def class_pairs(sample: Sample, columns: NDArray[np.int64]) -> Pairs:
+    """Return the one-versus-rest pairs of some classes, class by class; rows of weight zero are left out."""
+    if sample.weights is not None:
+        sample = sample.take(np.flatnonzero(sample.weights > 0))
+    scores = log_odds(sample.logits)[:, columns].T.ravel()
+    outcomes = (sample.labels[None, :] == columns[:, None]).ravel()
+    weights = None if sample.weights is None else np.tile(sample.weights, len(columns))
+    return Pairs(np.ascontiguousarray(scores), outcomes, weights)

@@ -1,0 +1,219 @@
+"""Lifts a map on one score to K classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _core
+from ..arrays import log_odds, row_blocks, softmax
+from ..calibrator import Calibrator
+from ..errors import InvalidInput
+from ..fit_report import FitReport, label_losses
+from ..maps.binary.base import BinaryMap
+from ..parameters import OneOf
+from ..passes import Sample
+from ..threads import get_threads
+from ..traits import Preserves, Traits
+
+__all__ = ["OneVsRest", "prior_groups"]
+
+_FEW = 100  # positives below which a group of classes goes on growing, however different the priors
+
+
+class OneVsRest(Calibrator):
+    """Fits a binary map on "this class or another" for every class and normalises the answers.
+
+    Each class has the score λ_k = z_k - log Σ_{j≠k} exp z_j, the log-odds of its probability. The map's answers,
+    before normalisation, are `predict_marginals`. With two classes and nothing shared, the lift is the binary map.
+
+    Parameters
+    ----------
+    binary_map : BinaryMap
+        Cloned, not changed.
+    share : {"none", "all", "prior"} or sequence of sequences of classes
+        Who learns together. "none": each class has a map of its own (class-wise). "all": one map, fitted on the pairs
+        of all classes (Mix-n-Match's data ensemble, I-Max's shared class-wise). "prior": classes of similar prior
+        share a map; see `prior_groups`. Explicit groups name every class once.
+    normalize : {"sum", "softmax"}
+        "sum" divides a row's marginals by their sum; "softmax" takes softmax of their log-odds, so that
+        marginals of 1 and 0 win and lose against any other. A row whose marginals are all zero gets softmax of
+        its raw logits.
+    inputs, classes
+        See `Calibrator`; those of the binary map play no role.
+
+    Attributes
+    ----------
+    maps_ : list of BinaryMap
+        The fitted map of each group.
+    groups_ : int array of shape (K,)
+        The group of each class.
+
+    Notes
+    -----
+    With ``share="all"`` and a strict map (``Isotonic(strict=True)``) the order of every row is kept, and the top class
+    stays strictly on top in the output's own precision.
+    """
+
+    _constraints: ClassVar[Mapping[str, Any]] = {"normalize": OneOf("sum", "softmax")}
+    maps_: list[BinaryMap]
+    groups_: NDArray[np.int64]
+
+    def __init__(
+        self,
+        binary_map: BinaryMap,
+        share: str | Sequence[Sequence[Any]] = "none",
+        normalize: str = "sum",
+        *,
+        inputs: str = "logits",
+        classes: Any = None,
+    ) -> None:
+        self.binary_map = binary_map
+        self.share = share
+        self.normalize = normalize
+        self.inputs = inputs
+        self.classes = classes
+
+    @property
+    def traits(self) -> Traits:
+        """Those of the binary map; one strict map for all classes keeps every row's ranking."""
+        shared = isinstance(self.share, str) and self.share == "all"
+        promise: Preserves = "ranking" if shared and self.binary_map.is_strict else "nothing"
+        growth = self.binary_map.traits.parameters
+        return Traits("binary", promise, "each class", growth if shared else f"K·{growth}")
+
+    def predict_marginals(self, scores: Any) -> NDArray[np.floating]:
+        """Return each class' probability against the rest, before normalisation: (n, K), rows need not sum to 1."""
+        return self._marginals(self._scores_to_map(scores).logits)
+
+    def _fit(self, sample: Sample) -> FitReport:
+        self.groups_ = self._group_classes(sample)
+        if self._is_binary:
+            copy = self.binary_map.unfitted()
+            report = copy.fit_sample(sample)
+            self.maps_ = [copy]
+            return report
+        self.maps_ = self.binary_map._fit_groups(sample, self.groups_)
+        reports = [fitted.fit_report_ for fitted in self.maps_]
+        before, after = self._losses(sample)
+        return FitReport(
+            max(r.iterations for r in reports),
+            all(r.converged for r in reports),
+            "nll",
+            before,
+            after,
+            at_bound=tuple(f"maps_[{g}].{name}" for g, r in enumerate(reports) for name in r.at_bound),
+            messages=tuple(dict.fromkeys(m for r in reports for m in r.messages)),
+            details={"groups": len(self.maps_)},
+        )
+
+    def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+        if self._is_binary:
+            return self.maps_[0]._map(logits)
+        marginals = self._marginals(logits)
+        if self.normalize == "softmax":
+            some = marginals.any(axis=1)
+            marginals[some] = softmax(_log_odds_of(marginals[some]))
+        keep_top = self.traits.preserves_accuracy
+        _core.normalize_rows(np.ascontiguousarray(logits), keep_top, get_threads(), marginals)
+        return marginals
+
+    def _marginals(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+        if self._is_binary:
+            return self.maps_[0]._map(logits)
+        out = np.empty(logits.shape, dtype=logits.dtype)
+        for rows in row_blocks(*logits.shape):
+            out[rows] = self.binary_map._map_groups(self.maps_, log_odds(logits[rows]), self.groups_)
+        return out
+
+    @property
+    def _is_binary(self) -> bool:
+        return len(self.groups_) == 2 and self.groups_[0] != self.groups_[1]
+
+    def _losses(self, sample: Sample) -> tuple[float, float]:
+        """Mean log-loss of the scores as they came and of the map, a few rows at a time."""
+        sums, weights = np.zeros(2), sample.weight_array
+        for rows in row_blocks(*sample.logits.shape):
+            z, y, w = sample.logits[rows], sample.labels[rows], weights[rows]
+            for i, answer in enumerate((softmax, self._map)):
+                losses = label_losses(answer(z), y)
+                sums[i] += w[w > 0] @ losses[w > 0]
+        return float(sums[0] / weights.sum()), float(sums[1] / weights.sum())
+
+    def _group_classes(self, sample: Sample) -> NDArray[np.int64]:
+        k = sample.n_classes
+        if not isinstance(self.share, str):
+            return _explicit_groups(self.share, self.classes_)
+        if self.share == "none":
+            return np.arange(k)
+        if self.share == "all":
+            return np.zeros(k, dtype=np.int64)
+        return prior_groups(np.bincount(sample.labels, sample.weight_array, minlength=k))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not isinstance(self.binary_map, BinaryMap):
+            known = isinstance(self.binary_map, Calibrator)
+            shape = f", a {self.binary_map.traits.shape} map" if known else ""
+            raise InvalidInput(
+                "OneVsRest: binary_map must act on one score of one class",
+                seen=f"{type(self.binary_map).__name__}{shape}",
+                allowed="a BinaryMap, such as Isotonic() or PlattScaling()",
+            )
+        self.binary_map._check_parameters()
+        if isinstance(self.share, str) and self.share not in ("none", "all", "prior"):
+            raise InvalidInput(
+                "OneVsRest: share is not valid",
+                seen=repr(self.share),
+                allowed="'none', 'all', 'prior' or groups of classes: [[0, 1], [2]]",
+            )
+
+
+def prior_groups(counts: NDArray[Any]) -> NDArray[np.int64]:
+    """Group classes of similar prior.
+
+    The classes are walked through from the rarest on. A group closes before a class whose prior is more than
+    twice the group's smallest, provided the group holds at least 100 positives; a last group with fewer joins the
+    one before it. Classes without any rows thus share with the rarest that have some.
+    """
+    groups = np.empty(len(counts), dtype=np.int64)
+    group, smallest, positives = 0, -1.0, 0.0
+    order = np.argsort(counts, kind="stable")
+    for k in order:
+        if positives >= _FEW and counts[k] > 2 * smallest:
+            group, smallest, positives = group + 1, -1.0, 0.0
+        if smallest <= 0:
+            smallest = counts[k]
+        positives += counts[k]
+        groups[k] = group
+    if group and positives < _FEW:
+        groups[groups == group] = group - 1
+    return groups
+
+
+def _explicit_groups(share: Sequence[Sequence[Any]], classes: NDArray[Any]) -> NDArray[np.int64]:
+    place = {c: i for i, c in enumerate(classes.tolist())}
+    groups = np.full(len(classes), -1, dtype=np.int64)
+    for g, members in enumerate(share):
+        for label in np.asarray(members).ravel().tolist():
+            if label not in place or groups[place[label]] >= 0:
+                raise InvalidInput(
+                    "OneVsRest: the groups in share must name every class once",
+                    seen=f"{label!r} in group {g}, " + ("named twice" if label in place else "which is no class"),
+                )
+            groups[place[label]] = g
+    if (groups < 0).any() or len(np.unique(groups)) != len(share):
+        missing = classes[groups < 0]
+        seen = f"no group for {missing[0]!r}" if len(missing) else "a group without classes"
+        raise InvalidInput("OneVsRest: the groups in share must name every class once", seen=seen)
+    return groups
+
+
+def _log_odds_of(marginals: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Log-odds with the certain ones at the largest finite value, so that softmax can compare them."""
+    most = np.finfo(marginals.dtype).max / 4
+    with np.errstate(divide="ignore"):
+        return np.clip(np.log(marginals) - np.log1p(-marginals), -most, most)

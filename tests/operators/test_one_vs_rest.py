@@ -1,0 +1,128 @@
+"""The lift: log-odds, sharing, normalisation, two classes."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import logsumexp, softmax
+
+from calibrant import Chain, OneVsRest, PlattScaling, TemperatureScaling, _core
+from calibrant.arrays import log_odds
+from calibrant.errors import InvalidInput
+from calibrant.operators.one_vs_rest import prior_groups
+
+
+def slow_log_odds(z):
+    z = z.astype(np.float64)
+    columns = [z[:, k] - logsumexp(np.delete(z, k, axis=1), axis=1) for k in range(z.shape[1])]
+    return np.stack(columns, axis=1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", [2, 3, 10, 700])
+@pytest.mark.parametrize("scale", [0.01, 1.0, 8.0, 500.0])
+def test_log_odds_equal_their_twin(rng, dtype, k, scale):
+    z = (rng.normal(size=(40, k)) * scale).astype(dtype)
+    z[:3] = 0.25
+    tolerance = 2e-6 if dtype == np.float32 else 1e-13
+    np.testing.assert_allclose(log_odds(z), slow_log_odds(z), rtol=tolerance, atol=tolerance * 2)
+
+
+def test_log_odds_of_impossible_classes():
+    z = np.array([[0.0, -np.inf, -np.inf], [1.0, -np.inf, 1.0], [0.0, -2000.0, -3000.0]])
+    expected = [[np.inf, -np.inf, -np.inf], [0.0, -np.inf, 0.0], [2000.0, -2000.0, -3000.0]]
+    np.testing.assert_allclose(log_odds(z), expected)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.floats(-60, 60, width=32), min_size=2, max_size=40),
+    st.sampled_from([np.float32, np.float64]),
+)
+def test_log_odds_keep_the_order_of_a_row(row, dtype):
+    z = np.array([row], dtype=dtype)
+    ordered = log_odds(z)[0][np.argsort(z[0], kind="stable")]
+    assert (np.diff(ordered) >= 0).all()
+
+
+def test_normalised_rows(rng):
+    z = rng.normal(size=(6, 4))
+    q = rng.random((6, 4))
+    q[0] = 0
+    expected = np.where(
+        q.sum(1, keepdims=True) > 0, q / np.maximum(q.sum(1, keepdims=True), 1e-300), softmax(z, axis=1)
+    )
+    _core.normalize_rows(z, False, 1, q)
+    np.testing.assert_allclose(q, expected, rtol=1e-14)
+
+
+def test_the_top_class_stays_strictly_on_top():
+    z = np.array([[3.0, 2.0, 3.0, 0.0], [1.0, 0.0, 0.5, 0.2]], dtype=np.float32)
+    q = np.array([[0.25, 0.25, 0.25, 0.25], [0.3, 0.3, 0.3, 0.1]], dtype=np.float32)
+    _core.normalize_rows(z, True, 1, q)
+    assert q[0, 0] == q[0, 2] > q[0, 1] == q[0, 3]
+    assert q[1, 0] > q[1, 2] == q[1, 1]
+
+
+def test_two_classes_need_no_lift(rng):
+    z = rng.normal(size=(300, 2)) * 3
+    y = (rng.random(300) < 1 / (1 + np.exp(-(z[:, 1] - z[:, 0]) / 2))).astype(int)
+    alone, lifted = PlattScaling().fit(z, y), OneVsRest(PlattScaling()).fit(z, y)
+    np.testing.assert_array_equal(alone.predict_proba(z), lifted.predict_proba(z))
+    np.testing.assert_array_equal(lifted.predict_marginals(z), lifted.predict_proba(z))
+
+
+def test_more_classes_ask_for_the_lift(problem):
+    with pytest.raises(InvalidInput, match=r"OneVsRest\(PlattScaling\(\)\)"):
+        PlattScaling().fit(*problem)
+
+
+def test_sharing(problem):
+    z, y = problem
+    assert len(OneVsRest(PlattScaling()).fit(z, y).maps_) == 5
+    assert len(OneVsRest(PlattScaling(), share="all").fit(z, y).maps_) == 1
+    explicit = OneVsRest(PlattScaling(), share=[[0, 4], [1, 2, 3]]).fit(z, y)
+    assert explicit.groups_.tolist() == [0, 1, 1, 1, 0]
+    lists = OneVsRest(PlattScaling(), share=[[0], [1], [2], [3], [4]]).fit(z, y)
+    np.testing.assert_array_equal(lists.predict_proba(z), OneVsRest(PlattScaling()).fit(z, y).predict_proba(z))
+
+
+@pytest.mark.parametrize(
+    "share", [[[0, 1], [2, 3]], [[0, 1, 2, 3, 4, 4]], [[0, 1, 2, 3, 9]], "some", [[], [0, 1, 2, 3, 4]]]
+)
+def test_wrong_groups_are_refused(problem, share):
+    with pytest.raises(InvalidInput, match="share"):
+        OneVsRest(PlattScaling(), share=share).fit(*problem)
+
+
+def test_only_binary_maps_are_lifted(problem):
+    with pytest.raises(InvalidInput, match="TemperatureScaling, a scaling map"):
+        OneVsRest(TemperatureScaling()).fit(*problem)
+
+
+def test_groups_by_prior():
+    assert prior_groups(np.array([100.0, 100, 100])).tolist() == [0, 0, 0]
+    assert prior_groups(np.array([1000.0, 100, 150, 0, 1900, 5000])).tolist() == [1, 0, 0, 0, 1, 2]
+    assert prior_groups(np.array([500.0, 10, 60])).tolist() == [0, 0, 0]
+    assert prior_groups(np.array([500.0, 10, 110])).tolist() == [1, 0, 0]
+
+
+@pytest.mark.parametrize("normalize", ["sum", "softmax"])
+def test_answers_are_distributions(problem, normalize):
+    z, y = problem
+    lifted = OneVsRest(PlattScaling(), normalize=normalize).fit(z, y)
+    worst = np.array([[1e4, -1e4, 0, 0, 0], [-np.inf, 0, 0, 0, -np.inf], [0, 0, 0, 0, 0], [0, -np.inf] + [-np.inf] * 3])
+    for scores in (z, worst, worst.astype(np.float32)):
+        p = lifted.predict_proba(scores)
+        assert p.dtype == scores.dtype
+        assert (p >= 0).all()
+        np.testing.assert_allclose(p.sum(axis=1), 1, atol=1e-6)
+
+
+def test_a_chain_ends_in_marginals(problem):
+    z, y = problem
+    chain = Chain([TemperatureScaling(), OneVsRest(PlattScaling())]).fit(z, y)
+    tempered = z / chain.parts_[0].temperature_
+    expected = OneVsRest(PlattScaling()).fit(tempered, y).predict_marginals(tempered)
+    np.testing.assert_allclose(chain.predict_marginals(z), expected, rtol=1e-6)
+    assert not hasattr(Chain([TemperatureScaling()]), "predict_marginals")
