@@ -2,23 +2,44 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := $(wildcard cpp/*) CMakeLists.txt pyproject.toml
+PEERS := .venv-peers
+PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint clean
+.PHONY: demo test bench docs clean
 
-$(VENV)/ready: $(SOURCES)
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check scikit-build-core nanobind ninja cmake
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable '.[dev]'
-	touch $@
+demo: $(VENV)/ready  ## train a small classifier, calibrate it, show before and after
+	$(BIN)/python examples/digits.py
 
-test: $(VENV)/ready  ## style, types, import directions and the whole test suite
+test: $(VENV)/ready-dev  ## style, types, import directions and the whole test suite
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n 2
 
+bench: $(VENV)/ready $(PEERS)/ready  ## speed, memory and quality beside the peers; takes a while
+	$(BIN)/python benchmarks/fit.py
+	$(BIN)/python benchmarks/quality.py
+
+docs: $(VENV)/ready  ## write the generated parts of README and docs again
+	$(BIN)/python scripts/generate.py
+
+# The package is installed editable: Python files are live, the core is built again when its sources change.
+$(VENV)/ready: $(wildcard cpp/*) CMakeLists.txt pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python $(PIP) "scikit-build-core>=0.10" "nanobind>=2.4" ninja cmake
+	$(BIN)/python $(PIP) --no-build-isolation --editable .
+	touch $@
+
+$(VENV)/ready-dev: $(VENV)/ready
+	$(BIN)/python $(PIP) --no-build-isolation --editable '.[dev]'
+	touch $@
+
+$(PEERS)/ready: benchmarks/peers-requirements.txt
+	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python $(PIP) torch==2.13.0
+	while read -r line; do $(PEERS)/bin/python $(PIP) "$$line" || echo "not installed: $$line"; done < $<
+	touch $@
+
 clean:
-	rm -rf $(VENV) build
+	rm -rf $(VENV) $(PEERS) build

@@ -15,13 +15,17 @@ inline std::int64_t block_rows(std::int64_t k) { return std::max<std::int64_t>(1
 
 inline std::int64_t block_count(std::int64_t n, std::int64_t k) { return (n + block_rows(k) - 1) / block_rows(k); }
 
-// Calls work(block, first_row, last_row) once for each block.
+// Calls work(block, first_row, last_row) once for each block. Threads take runs of neighbouring blocks: two threads that
+// write into the same fresh huge page would wait for one another.
 template <class Work>
 void for_blocks(std::int64_t n, std::int64_t k, int threads, Work work) {
     const std::int64_t rows = block_rows(k), blocks = block_count(n, k);
     std::atomic<std::int64_t> next{0};
+    const std::int64_t stride = std::max<std::int64_t>(1, std::min<std::int64_t>(16, blocks / (8 * threads)));
     auto run = [&] {
-        for (std::int64_t b; (b = next.fetch_add(1)) < blocks;) work(b, b * rows, std::min(n, (b + 1) * rows));
+        for (std::int64_t first; (first = next.fetch_add(stride)) < blocks;)
+            for (std::int64_t b = first; b < std::min(blocks, first + stride); ++b)
+                work(b, b * rows, std::min(n, (b + 1) * rows));
     };
     std::vector<std::thread> crew;
     for (std::int64_t t = 1; t < std::min<std::int64_t>(threads, blocks); ++t) crew.emplace_back(run);
