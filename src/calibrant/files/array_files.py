@@ -1,0 +1,123 @@
+"""Files of named arrays: .npz, .npy, .safetensors and, by opt-in, .pt. None of them is ever unpickled."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from numpy.lib import format as npy_format
+from numpy.typing import NDArray
+
+from ..errors import FileProblem, InvalidInput, MissingExtra
+from .assemble import Names, Piece, named_pieces
+from .roles import role_of
+
+__all__ = ["read_npy", "read_npz", "read_safetensors", "read_torch"]
+
+Found = tuple[list[Piece], list[str]]
+
+
+def read_npz(file: BinaryIO, path: str, names: Names) -> Found:
+    """Read the keys of an .npz file that play a role."""
+    try:
+        archive = zipfile.ZipFile(file)
+        keys = [name[:-4] for name in archive.namelist() if name.endswith(".npy")]
+    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+        raise FileProblem(f"{path} is not an .npz file, or is damaged", seen=str(error)) from error
+
+    def load(key: str) -> NDArray[Any]:
+        with archive.open(f"{key}.npy") as member:
+            return _read_array(member, f"{path}: {key}")
+
+    return _pieces(path, keys, load, names)
+
+
+def _read_array(file: Any, what: str) -> NDArray[Any]:
+    try:
+        return npy_format.read_array(file, allow_pickle=False)
+    except MemoryError as error:
+        raise FileProblem(f"{what} says it is larger than the memory", seen=str(error)) from error
+    except Exception as error:  # zlib, struct, token and many other errors: all mean a damaged or a foreign file
+        if "allow_pickle" in str(error):
+            raise FileProblem(
+                f"{what} holds Python objects (a pickle), which could run any code; calibrant never loads them",
+                hint="save numbers or strings: array.astype(float) or array.astype(str)",
+            ) from error
+        seen = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise FileProblem(f"{what} is not an array, or is damaged", seen=seen[:200]) from error
+
+
+def _pieces(path: str, keys: list[str], load: Callable[[str], NDArray[Any]], names: Names) -> Found:
+    roles = named_pieces(path, keys, names)
+    return [Piece(key, role, part, load(key)) for key, (role, part) in roles.items()], keys
+
+
+def read_npy(file: BinaryIO, path: str, names: Names) -> Found:
+    """Read scores from one .npy file, and the labels from the one named, or from ``labels…`` beside it."""
+    stem = Path(path).stem
+    said = role_of(stem)
+    if said is not None and said[0] == "labels" and names.scores is None:
+        raise InvalidInput(f"{path} holds labels, not scores", hint="pass the file of scores; labels go to --labels")
+    role, part = said if said is not None else ("scores", "")
+    pieces = [Piece(Path(path).name, role if names.scores is None else "scores", part, _read_array(file, path))]
+    labels = Path(names.labels) if names.labels else _labels_beside(Path(path), part)
+    if labels is not None:
+        pieces.append(Piece(labels.name, "labels", part, _open_array(labels)))
+    return pieces, [piece.key for piece in pieces]
+
+
+def _labels_beside(path: Path, part: str) -> Path | None:
+    """The one .npy file in the same directory whose name says labels of the same part."""
+    if not path.parent.is_dir() or path.name == "-":
+        return None
+    found = [p for p in sorted(path.parent.glob("*.npy")) if role_of(p.stem) == ("labels", part)]
+    if len(found) > 1:
+        raise InvalidInput(
+            f"several files beside {path} could hold its labels",
+            seen=", ".join(p.name for p in found),
+            hint="name one with --labels",
+        )
+    return found[0] if found else None
+
+
+def _open_array(path: Path) -> NDArray[Any]:
+    try:
+        with open(path, "rb") as file:
+            return _read_array(file, str(path))
+    except OSError as error:
+        raise FileProblem(f"cannot read {path}", seen=error.strerror or str(error)) from error
+
+
+def read_safetensors(file: BinaryIO, path: str, names: Names) -> Found:
+    """Read the tensors of a .safetensors file that play a role."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        tensors = load(file.read())
+    except (SafetensorError, ValueError, TypeError, KeyError, OverflowError) as error:
+        raise FileProblem(
+            f"{path} is not a .safetensors file, is damaged, or has a type NumPy lacks", seen=str(error)[:200]
+        ) from error
+    return _pieces(path, list(tensors), tensors.__getitem__, names)
+
+
+def read_torch(file: BinaryIO, path: str, names: Names) -> Found:
+    """Read a dict of tensors from a .pt file with torch's weights-only loader."""
+    try:
+        torch = import_module("torch")
+    except ImportError as error:
+        raise MissingExtra(f"reading {path} needs torch", hint="pip install torch, or save as .npz") from error
+    try:
+        held = torch.load(file, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch raises many types for a foreign file
+        raise FileProblem(
+            f"{path} cannot be read with weights-only loading", seen=str(error).splitlines()[0][:200]
+        ) from error
+    if not isinstance(held, dict):
+        raise FileProblem(f"{path} holds no dict of tensors", seen=type(held).__name__)
+    tensors = {str(key): value.detach().numpy() for key, value in held.items() if isinstance(value, torch.Tensor)}
+    return _pieces(path, list(tensors), tensors.__getitem__, names)

@@ -1,0 +1,227 @@
+"""From named arrays to a checked `Dataset`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidInput
+from ..validation import as_labels, as_scores, as_weights
+from .dataset import Dataset, Rows
+from .roles import FIT, SCORE_ROLES, TEST, role_of
+
+__all__ = ["Names", "Piece", "assemble", "named_pieces"]
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the user says about names and kinds; None leaves it to the names in the file."""
+
+    kind: str | None = None
+    scores: str | None = None
+    labels: str | None = None
+    embeddings: str | None = None
+    weights: str | None = None
+    groups: str | None = None
+    part: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """An array of a file with its role; ``columns`` are the class names of a table's score columns."""
+
+    key: str
+    role: str
+    part: str
+    values: NDArray[Any]
+    columns: tuple[str, ...] | None = None
+
+
+def named_pieces(path: str, keys: Sequence[str], names: Names) -> dict[str, tuple[str, str]]:
+    """Return the (role, part) of each key that has one; what the user named counts, then what the key says."""
+    found: dict[str, tuple[str, str]] = {}
+    chosen = {role: getattr(names, role) for role in ("scores", "labels", "embeddings", "weights", "groups")}
+    for role, key in chosen.items():
+        if key is not None and key not in keys:
+            raise InvalidInput(f"{path} has no key {key!r}", seen=_list(keys), hint=f"it was named by --{role}")
+    for key in keys:
+        said = role_of(key)
+        by_user = next((role for role, name in chosen.items() if name == key), None)
+        if by_user == "scores":
+            found[key] = (said[0] if said and said[0] in SCORE_ROLES else "scores", "")
+        elif by_user is not None:
+            found[key] = (by_user, "")
+        elif said is not None and chosen.get("scores" if said[0] in SCORE_ROLES else said[0]) is None:
+            found[key] = said
+    return found
+
+
+def assemble(path: str, pieces: Sequence[Piece], names: Names, keys: Sequence[str], digest: str) -> Dataset:
+    """Group the pieces into parts, settle the kind and the classes, and check everything."""
+    parts = _parts(path, pieces, names, keys)
+    kinds = {part: _kind(path, group["scores"], names) for part, group in parts.items()}
+    if len(set(kinds.values())) > 1:
+        raise InvalidInput(f"{path} holds logits in one part and probabilities in another", seen=str(kinds))
+    kind = next(iter(kinds.values()))
+    for group in parts.values():
+        _check_arrays(path, group, kind)
+    classes, class_names = _classes(path, pieces, parts)
+    rows = {part: _rows(group) for part, group in parts.items()}
+    used = {piece.key for group in parts.values() for piece in group.values()}
+    unused = tuple(key for key in keys if key not in used)
+    return Dataset(path, kind, rows, classes, class_names, digest, unused)
+
+
+Group = dict[str, Piece]
+
+
+def _parts(path: str, pieces: Sequence[Piece], names: Names, keys: Sequence[str]) -> dict[str, Group]:
+    """The pieces of each part by role; a part has scores, the rest is optional."""
+    groups: dict[str, Group] = {}
+    for part in dict.fromkeys(piece.part for piece in pieces):
+        own = [piece for piece in pieces if piece.part == part]
+        scores = _choose_scores(path, [p for p in own if p.role in SCORE_ROLES], names)
+        if scores is None:
+            continue
+        groups[part] = {"scores": scores}
+        for role in ("labels", "embeddings", "weights", "groups"):
+            candidates = [p for p in own if p.role == role]
+            if len(candidates) > 1:
+                raise InvalidInput(
+                    f"{path} has several {role}", seen=_list([p.key for p in candidates]), hint=f"choose by --{role}"
+                )
+            if candidates:
+                groups[part][role] = candidates[0]
+    if not groups:
+        raise InvalidInput(
+            f"{path} has no scores",
+            seen=_list(keys),
+            allowed="a key or column named logits, probs or scores",
+            hint="name the one that holds them with --scores, and say --kind logits or --kind probs",
+        )
+    return _selected(path, groups, names.part)
+
+
+def _selected(path: str, groups: dict[str, Group], part: str | None) -> dict[str, Group]:
+    if part is not None:
+        if part not in groups:
+            raise InvalidInput(f"{path} has no part {part!r}", seen=_list(list(groups)), hint="it was named by --part")
+        return {part: groups[part]}
+    if {FIT, TEST} & set(groups):  # a training part beside them is not for calibration
+        return {name: group for name, group in groups.items() if name in (FIT, TEST, "")}
+    return groups
+
+
+def _choose_scores(path: str, candidates: list[Piece], names: Names) -> Piece | None:
+    if names.kind is not None and len(candidates) > 1:
+        candidates = [p for p in candidates if p.role == names.kind] or candidates
+    if len(candidates) > 1:
+        raise InvalidInput(
+            f"{path} has several scores",
+            seen=_list([p.key for p in candidates]),
+            hint="choose with --scores, or with --kind logits or --kind probs",
+        )
+    return candidates[0] if candidates else None
+
+
+def _kind(path: str, scores: Piece, names: Names) -> str:
+    said = scores.role if scores.role != "scores" else None
+    if names.kind is not None and said is not None and names.kind != said:
+        raise InvalidInput(
+            f"{path}: {scores.key} says {said}, but --kind says {names.kind}",
+            hint="leave --kind away, or rename the key",
+        )
+    kind = names.kind or said
+    if kind is None:
+        raise InvalidInput(
+            f"{path}: whether {scores.key} holds logits or probabilities is not said by its name, and is never guessed",
+            hint="pass --kind logits or --kind probs",
+        )
+    return kind
+
+
+def _check_arrays(path: str, group: Group, kind: str) -> None:
+    """Run every check that a fit would run, with the names of the file in the message."""
+    scores = group["scores"]
+    if scores.values.dtype.kind not in "fiub":
+        raise InvalidInput(f"{path}: {scores.key} must hold numbers", seen=f"values of type {scores.values.dtype}")
+    as_scores(scores.values, kind, name=f"{path}: {scores.key}")
+    for role in ("embeddings", "labels", "weights", "groups"):
+        if role in group and len(np.atleast_1d(group[role].values)) != len(scores.values):
+            raise InvalidInput(
+                f"{path}: {scores.key} and {group[role].key} have inconsistent numbers of rows",
+                seen=f"{len(scores.values)} and {len(np.atleast_1d(group[role].values))}",
+            )
+    for role in ("embeddings", "weights"):
+        if role in group:
+            _check_finite(f"{path}: {group[role].key}", group[role].values)
+    if "weights" in group:
+        as_weights(group["weights"].values, len(scores.values))
+
+
+def _check_finite(what: str, values: NDArray[Any]) -> None:
+    if values.dtype.kind not in "fiub":
+        raise InvalidInput(f"{what} must hold numbers", seen=f"values of type {values.dtype}")
+    bad = ~np.isfinite(values.reshape(len(values), -1)).all(axis=1)
+    if bad.any():
+        raise InvalidInput(f"{what} contains NaN or infinity", seen=f"row {int(bad.argmax())}")
+
+
+def _classes(path: str, pieces: Sequence[Piece], parts: dict[str, Group]) -> tuple[NDArray[Any], list[str]]:
+    """The label of each column, the same for all parts, and the names to show."""
+    first = next(iter(parts.values()))["scores"]
+    shape = first.values.shape
+    k = 2 if len(shape) == 1 or shape[1] == 1 else shape[1]
+    for group in parts.values():
+        other = group["scores"].values.shape
+        if other[1:] != shape[1:]:
+            raise InvalidInput(
+                f"{path}: the parts have different numbers of classes",
+                seen=f"{first.key} {shape}, {group['scores'].key} {other}",
+            )
+    named = _class_names(path, pieces, first, k)
+    labelled = [group["labels"] for group in parts.values() if "labels" in group]
+    if not labelled:
+        return (np.arange(k) if named is None else np.asarray(named)), [str(c) for c in (named or range(k))]
+    values = np.concatenate([np.atleast_1d(piece.values) for piece in labelled])
+    name = f"{path}: {labelled[0].key}"
+    # Labels that are of the kind of the names are names; integers beside names in words are positions.
+    by_name = named is not None and isinstance(named[0], str) == (values.dtype.kind in "OU")
+    _, classes = as_labels(values, k, len(values), classes=named if by_name else None, name=name)
+    return classes, [str(c) for c in (named if named is not None else classes.tolist())]
+
+
+def _class_names(path: str, pieces: Sequence[Piece], scores: Piece, k: int) -> list[Any] | None:
+    """Names from a key ``classes`` or from the columns, as integers where every one is; None where there are none."""
+    given = next((p for p in pieces if p.role == "classes"), None)
+    names = None if given is None else given.values.ravel().tolist()
+    if given is None and scores.columns is not None and len(scores.columns) == k:
+        names = list(scores.columns)
+    if names is None:
+        return None
+    if len(names) != k or len(set(names)) != k:
+        raise InvalidInput(
+            f"{path}: the class names must name each column once", seen=f"{len(names)} names for {k} columns"
+        )
+    if all(isinstance(name, str) and name.isdigit() and str(int(name)) == name for name in names):
+        return [int(name) for name in names]
+    return names
+
+
+def _rows(group: Group) -> Rows:
+    keys = {role: piece.key for role, piece in group.items()}
+    arrays = {role: piece.values for role, piece in group.items()}
+    scores = arrays.pop("scores")
+    rows = Rows(scores, keys=keys, **arrays)
+    if rows.labels is not None and rows.labels.ndim == 2:
+        rows = replace(rows, labels=rows.labels[:, 0])
+    return rows
+
+
+def _list(names: Sequence[str], most: int = 12) -> str:
+    shown = ", ".join(str(n) for n in names[:most])
+    return (shown + (", …" if len(names) > most else "")) or "nothing"

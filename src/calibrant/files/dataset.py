@@ -1,0 +1,100 @@
+"""Scores, labels and what belongs to them, as a file held them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidInput
+from .roles import FIT, TEST
+
+__all__ = ["Dataset", "Rows"]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """One set of rows.
+
+    Attributes
+    ----------
+    scores : array of shape (n, K), or (n,) for two classes
+    labels : array of shape (n,), or None where the file has none
+    embeddings : array of shape (n, d), or None
+    weights, groups : array of shape (n,), or None
+    keys : dict
+        The key or column each of them came from.
+    """
+
+    scores: NDArray[Any]
+    labels: NDArray[Any] | None = None
+    embeddings: NDArray[Any] | None = None
+    weights: NDArray[Any] | None = None
+    groups: NDArray[Any] | None = None
+    keys: Mapping[str, str] | None = None
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """What was read from a file.
+
+    Attributes
+    ----------
+    path : str
+    kind : {"logits", "probabilities"}
+    parts : dict of Rows
+        Under "" where there is no split, else under "val", "test" or the name in the keys.
+    classes : array of shape (K,)
+        The label of each column.
+    class_names : sequence of str
+        What to call them: the names of the columns or of a key ``classes`` where there are such.
+    digest : str
+        SHA-256 of the file.
+    unused : tuple of str
+        Keys or columns that play no role.
+    """
+
+    path: str
+    kind: str
+    parts: Mapping[str, Rows]
+    classes: NDArray[Any]
+    class_names: Sequence[str]
+    digest: str = ""
+    unused: tuple[str, ...] = ()
+
+    @property
+    def fit(self) -> Rows:
+        """The rows to fit on: the validation part, or the only or first one."""
+        return self.parts[FIT] if FIT in self.parts else next(iter(self.parts.values()))
+
+    @property
+    def test(self) -> Rows | None:
+        """The rows to judge on, where the file has a split."""
+        return self.parts[TEST] if TEST in self.parts and self.parts[TEST] is not self.fit else None
+
+    @property
+    def judged(self) -> Rows:
+        """The test part where there is one, else the only or first."""
+        return self.test or self.fit
+
+    def labels(self, rows: Rows) -> NDArray[Any]:
+        """Return the labels of some of its rows, or raise where the file has none."""
+        if rows.labels is None:
+            raise InvalidInput(
+                f"{self.path} has no labels",
+                seen=f"scores in {(rows.keys or {}).get('scores', 'the file')}",
+                allowed="a key or column named labels, label or y",
+                hint="name the one that holds them with --labels",
+            )
+        return rows.labels
+
+    @property
+    def plain_classes(self) -> bool:
+        """Whether the labels are the positions 0 … K-1."""
+        return self.classes.dtype.kind in "iu" and bool((self.classes == np.arange(len(self.classes))).all())

@@ -1,0 +1,304 @@
+"""Every format says the same, the kind is never guessed, and every fault is named."""
+
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.conftest import overconfident
+
+from calibrant import files
+from calibrant.errors import FileProblem, InvalidInput, MissingExtra
+from calibrant.files.roles import role_of, score_prefix
+
+LOGITS, LABELS = overconfident(30, 3)
+PROBS = np.exp(LOGITS) / np.exp(LOGITS).sum(axis=1, keepdims=True)
+
+
+def _csv(path: Path, header: str, *columns: Any) -> Path:
+    rows = "\n".join(",".join(str(v) for v in row) for row in zip(*columns, strict=True))
+    path.write_text(f"{header}\n{rows}\n")
+    return path
+
+
+def _write(path: Path) -> None:
+    arrays = {"logits": LOGITS, "labels": LABELS}
+    if path.suffix == ".npz":
+        np.savez(path, **arrays)
+    elif path.suffix == ".npy":
+        np.save(path, LOGITS)
+        np.save(path.with_name("labels.npy"), LABELS)
+    elif path.suffix == ".safetensors":
+        from safetensors.numpy import save_file
+
+        save_file(arrays, path)
+    else:
+        _write_table(path)
+
+
+def _write_table(path: Path) -> None:
+    columns = {f"logit_{name}": LOGITS[:, i] for i, name in enumerate("abc")} | {"label": LABELS}
+    if path.suffix in (".csv", ".tsv"):
+        header = ",".join(columns)
+        _csv(path, header, *(v.tolist() for v in columns.values()))
+        path.write_text(path.read_text().replace(",", "\t") if path.suffix == ".tsv" else path.read_text())
+        return
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table(columns)
+    if path.suffix == ".parquet":
+        import pyarrow.parquet
+
+        pyarrow.parquet.write_table(table, path)
+    else:
+        import pyarrow.feather
+
+        pyarrow.feather.write_feather(table, str(path))
+
+
+@pytest.mark.parametrize("ending", ["npz", "npy", "csv", "tsv", "parquet", "arrow", "feather", "safetensors"])
+def test_every_format_says_the_same(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"logits.{ending}"
+    _write(path)
+    data = files.read(path)
+    assert data.kind == "logits"
+    assert (data.fit.scores == LOGITS).all()
+    assert (data.labels(data.fit) == LABELS).all()
+    assert data.test is None
+    assert data.classes.tolist() == [0, 1, 2]
+
+
+def test_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for ending in ("npz", "csv", "parquet"):
+        path = tmp_path / f"x.{ending}"
+        _write(path)
+        stdin = io.TextIOWrapper(io.BytesIO(path.read_bytes()))
+        monkeypatch.setattr("sys.stdin", stdin)
+        assert (files.read("-").fit.scores == LOGITS).all()
+
+
+def test_a_split_is_understood(tmp_path: Path) -> None:
+    half = {"logits_val": LOGITS[:10], "labels_val": LABELS[:10], "logits_train": LOGITS, "labels_train": LABELS}
+    np.savez(tmp_path / "a.npz", **half, test_logits=LOGITS[10:], test_y=LABELS[10:], season=LABELS)
+    data = files.read(tmp_path / "a.npz")
+    assert len(data.fit) == 10
+    assert data.test is not None
+    assert len(data.test) == 20
+    assert set(data.unused) == {"logits_train", "labels_train", "season"}
+    assert len(files.read(tmp_path / "a.npz", part="train").fit) == 30
+
+
+def test_several_sets_are_kept_apart(tmp_path: Path) -> None:
+    event = PROBS[:, 0]
+    np.savez(
+        tmp_path / "a.npz", m1_confidence=event, m1_correct=LABELS == 0, m2_confidence=event, m2_correct=LABELS == 0
+    )
+    data = files.read(tmp_path / "a.npz")
+    assert list(data.parts) == ["m1", "m2"]
+    assert data.test is None
+    assert list(files.read(tmp_path / "a.npz", part="m2").parts) == ["m2"]
+
+
+def test_the_kind_is_said_never_guessed(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", scores=LOGITS, y=LABELS)
+    with pytest.raises(InvalidInput, match="--kind"):
+        files.read(tmp_path / "a.npz")
+    assert files.read(tmp_path / "a.npz", kind="logits").kind == "logits"
+    with pytest.raises(InvalidInput, match="announced as probabilities"):
+        files.read(tmp_path / "a.npz", kind="probs")
+    np.savez(tmp_path / "b.npz", logits=LOGITS, y=LABELS)
+    with pytest.raises(InvalidInput, match="--kind says"):
+        files.read(tmp_path / "b.npz", kind="probs")
+    np.savez(tmp_path / "c.npz", logits=PROBS, y=LABELS)
+    with pytest.raises(InvalidInput, match=r"c\.npz: logits were announced as logits"):
+        files.read(tmp_path / "c.npz")
+    with pytest.raises(InvalidInput, match="kind is not known"):
+        files.read(tmp_path / "c.npz", kind="odds")
+
+
+def test_one_of_two_scores_is_chosen(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", logits=LOGITS, probs=PROBS, y=LABELS)
+    with pytest.raises(InvalidInput, match="several scores"):
+        files.read(tmp_path / "a.npz")
+    assert files.read(tmp_path / "a.npz", kind="probs").kind == "probabilities"
+    assert files.read(tmp_path / "a.npz", scores="logits").kind == "logits"
+
+
+def test_other_names_by_option(tmp_path: Path) -> None:
+    extra = {"w": np.ones(30), "site": LABELS, "e": LOGITS}
+    np.savez(tmp_path / "a.npz", out=LOGITS, truth=LABELS, **extra)
+    data = files.read(
+        tmp_path / "a.npz", kind="logits", scores="out", labels="truth", weights="w", groups="site", embeddings="e"
+    )
+    assert data.fit.keys == {"scores": "out", "labels": "truth", "embeddings": "e", "weights": "w", "groups": "site"}
+
+
+@pytest.mark.parametrize("wanted", ["p_", "p_*", "p_cat,p_dog,p_<b>"])
+def test_columns_by_prefix_pattern_and_list(wanted: str, tmp_path: Path) -> None:
+    names = np.array(["cat", "dog", "<b>"])
+    path = _csv(tmp_path / "a.csv", "p_cat,p_dog,p_<b>,truth", *PROBS.T.tolist(), names[LABELS])
+    if "," in wanted:  # a list fixes no prefix, so the columns are the classes
+        names = np.array(["p_cat", "p_dog", "p_<b>"])
+        path = _csv(path, "p_cat,p_dog,p_<b>,truth", *PROBS.T.tolist(), names[LABELS])
+    data = files.read(path, scores=wanted, labels="truth")
+    assert data.kind == "probabilities"
+    assert data.class_names == names.tolist()
+    assert (np.searchsorted(np.sort(names), data.labels(data.fit)) >= 0).all()
+    assert data.classes.tolist() == names.tolist()
+
+
+def test_a_pattern_with_a_suffix_names_the_classes(tmp_path: Path) -> None:
+    path = _csv(tmp_path / "a.csv", "cat_prob,dog_prob,hen_prob,y", *PROBS.T.tolist(), LABELS)
+    data = files.read(path, scores="*_prob", kind="probs")
+    assert data.class_names == ["cat", "dog", "hen"]
+    assert data.plain_classes
+
+
+def test_numbered_columns_are_names_not_positions(tmp_path: Path) -> None:
+    path = _csv(tmp_path / "a.csv", "logit_10,logit_2,logit_7,label", *LOGITS.T.tolist(), np.array([10, 2, 7])[LABELS])
+    assert files.read(path).classes.tolist() == [10, 2, 7]
+    path = _csv(tmp_path / "b.csv", "logit_2,logit_0,logit_1,label", *LOGITS.T.tolist(), np.array([2, 0, 1])[LABELS])
+    assert files.read(path).classes.tolist() == [2, 0, 1]
+
+
+def test_one_column_is_the_event(tmp_path: Path) -> None:
+    path = _csv(tmp_path / "a.csv", "prob,y", PROBS[:, 0].tolist(), (LABELS == 0).tolist())
+    data = files.read(path)
+    assert data.fit.scores.shape == (30,)
+    assert data.labels(data.fit).dtype == bool
+    assert len(data.classes) == 2
+
+
+def test_a_split_column_divides_the_rows(tmp_path: Path) -> None:
+    where = ["validation"] * 10 + ["test"] * 20
+    path = _csv(tmp_path / "a.csv", "logit_0,logit_1,logit_2,y,split", *LOGITS.T.tolist(), LABELS, where)
+    data = files.read(path)
+    assert len(data.fit) == 10
+    assert data.test is not None
+    assert len(data.test) == 20
+
+
+def test_list_columns_of_parquet(tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.table({"logits": LOGITS.tolist(), "label": LABELS}), tmp_path / "a.parquet")
+    assert (files.read(tmp_path / "a.parquet").fit.scores == LOGITS).all()
+    pq.write_table(pa.table({"logits": [[1.0, 2.0], [1.0]], "label": [0, 1]}), tmp_path / "b.parquet")
+    with pytest.raises(InvalidInput, match="different lengths; seen: row 1"):
+        files.read(tmp_path / "b.parquet")
+    pq.write_table(pa.table({"logit_0": [1.0, None], "logit_1": [1.0, 2.0], "y": [0, 1]}), tmp_path / "c.parquet")
+    with pytest.raises(InvalidInput, match="logit_0 has missing values; seen: row 1"):
+        files.read(tmp_path / "c.parquet")
+
+
+def test_parquet_without_pyarrow_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _write(tmp_path / "a.parquet")
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)
+    with pytest.raises(MissingExtra, match=r"calibrant\[parquet\]"):
+        files.read(tmp_path / "a.parquet")
+
+
+def test_torch_files_only_by_opt_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.pt").write_bytes(b"PK\x03\x04")
+    with pytest.raises(FileProblem, match="--allow-torch"):
+        files.read(tmp_path / "a.pt")
+    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+    with pytest.raises(MissingExtra, match="torch"):
+        files.read(tmp_path / "a.pt", allow_torch=True)
+
+
+def test_class_names_from_a_key(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", logits=LOGITS, y=LABELS, classes=np.array(["x", "y", "z"]))
+    data = files.read(tmp_path / "a.npz")
+    assert data.class_names == ["x", "y", "z"]
+    assert data.plain_classes
+    np.savez(tmp_path / "b.npz", logits=LOGITS, y=LABELS, classes=np.array(["x", "y"]))
+    with pytest.raises(InvalidInput, match="2 names for 3 columns"):
+        files.read(tmp_path / "b.npz")
+
+
+def test_objects_are_refused_and_not_run(tmp_path: Path) -> None:
+    class Evil:
+        def __reduce__(self) -> Any:
+            return os.system, (f"touch {tmp_path}/pwned",)
+
+    bad = np.array([Evil()], dtype=object)
+    np.save(tmp_path / "logits.npy", bad, allow_pickle=True)
+    np.savez(tmp_path / "a.npz", logits=bad, labels=LABELS[:1])
+    for name in ("logits.npy", "a.npz"):
+        with pytest.raises(FileProblem, match="pickle"):
+            files.read(tmp_path / name)
+    assert not (tmp_path / "pwned").exists()
+
+
+def _npz(**arrays: Any) -> Any:
+    return lambda path: np.savez(path, **arrays)
+
+
+_BROKEN: dict[str, tuple[str, Any, str]] = {
+    "NaN": ("a.npz", _npz(logits=np.where(np.arange(30)[:, None] == 17, np.nan, LOGITS), y=LABELS), "row 17"),
+    "lengths": ("a.npz", _npz(logits=LOGITS, y=LABELS[:-1]), "logits and y .*30 and 29"),
+    "no scores": ("a.npz", _npz(x=LOGITS, y=LABELS), "no scores"),
+    "two labels": ("a.npz", _npz(logits=LOGITS, y=LABELS, labels=LABELS), "several labels"),
+    "text scores": ("a.npz", _npz(logits=LOGITS.astype(str), y=LABELS), "must hold numbers"),
+    "text weights": ("a.npz", _npz(logits=LOGITS, y=LABELS, weights=LABELS.astype(str)), "weights must hold numbers"),
+    "bad embeddings": ("a.npz", _npz(logits=LOGITS, y=LABELS, embeddings=LOGITS * np.nan), "embeddings contains NaN"),
+    "label outside": ("a.npz", _npz(logits=LOGITS, y=np.where(np.arange(30) == 4, 11, LABELS)), "y does not fit|y holds"),
+    "cell": ("a.csv", lambda p: p.write_text("logit_0,logit_1,y\n1,2,0\n3,x,1\n"), "logit_1 .*'x' in row 1"),
+    "empty cell": ("a.csv", lambda p: p.write_text("logit_0,logit_1,y\n1,,0\n3,4,1\n"), "empty cell in row 0"),
+    "short row": ("a.csv", lambda p: p.write_text("logit_0,logit_1,y\n1,2,0\n3,4\n"), "row 1 has the wrong number"),
+    "header only": ("a.csv", lambda p: p.write_text("logit_0,logit_1,y\n"), "no rows"),
+    "twice": ("a.csv", lambda p: p.write_text("logit_0,logit_0,y\n1,2,0\n"), "two columns"),
+    "no column": ("a.csv", lambda p: p.write_text("a,b,y\n1,2,0\n"), "no scores"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(_BROKEN))
+def test_faults_in_the_data_are_named(name: str, tmp_path: Path) -> None:
+    file, write, message = _BROKEN[name]
+    write(tmp_path / file)
+    with pytest.raises(InvalidInput, match=message) as caught:
+        files.read(tmp_path / file)
+    assert file in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("none.npz", None),
+        ("a.npz", b""),
+        ("a.npz", b"PK\x03\x04 broken"),
+        ("a.npz", b"plain text"),
+        ("logits.npy", b"\x93NUMPY\x01\x00"),
+        ("logits.npy", b"\x80\x04\x95pickle"),
+        ("a.csv", b"\xff\xfe\x00\x01"),
+        ("a.csv", b'logit_0,logit_1,y\n"1,2,0\n'),
+        ("a.parquet", b"PAR1 no more"),
+        ("a.arrow", b"ARROW1 no more"),
+        ("a.safetensors", b"\x08\x00\x00\x00\x00\x00\x00\x00notjson!"),
+        ("a.pkl", b"\x80\x04."),
+        ("a.xyz", b"1"),
+    ],
+)
+def test_files_that_cannot_be_understood_are_named(name: str, content: bytes | None, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(FileProblem, match=name.replace(".", r"\.")):
+        files.read(tmp_path / name)
+
+
+def test_a_cut_npz_is_noticed_anywhere(tmp_path: Path) -> None:
+    np.savez_compressed(tmp_path / "a.npz", logits=LOGITS, labels=LABELS)
+    data = (tmp_path / "a.npz").read_bytes()
+    for keep in range(1, len(data), 37):
+        (tmp_path / "a.npz").write_bytes(data[:keep])
+        with pytest.raises(FileProblem):
+            files.read(tmp_path / "a.npz")
+
+
+def test_names() -> None:
+    assert role_of("y_true_test") == ("labels", "test")
+    assert role_of("sample_weight") == ("weights", "")
+    assert score_prefix("prob.cat") == ("prob.", "probabilities")
+    assert score_prefix("p7") == ("p", "probabilities")
+    assert score_prefix("place") is None
