@@ -1,0 +1,112 @@
+"""What a score means: calibration curves c(s) = P(event | score s), always with 1 - c(s) beside c(s)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from ..errors import InvalidInput
+
+__all__ = ["GLM", "CalibrationCurve", "Power", "transforms"]
+
+Floats = NDArray[np.float64]
+Pair = tuple[Floats, Floats]
+
+transforms: dict[str, Callable[[Floats, Floats], Floats]] = {
+    "logit": lambda s, t: np.log(s) - np.log(t),
+    "log": lambda s, t: np.log(s),
+    "logflip": lambda s, t: np.log(t),
+    "identity": lambda s, t: s,
+}
+
+
+def _inverse_logit(eta: Floats) -> Pair:
+    return special.expit(eta), special.expit(-eta)
+
+
+def _inverse_log(eta: Floats) -> Pair:
+    eta = np.minimum(eta, 0.0)
+    return np.exp(eta), -np.expm1(eta)
+
+
+def _inverse_logflip(eta: Floats) -> Pair:
+    c, complement = _inverse_log(eta)
+    return complement, c
+
+
+inverse_links: dict[str, Callable[[Floats], Pair]] = {
+    "logit": _inverse_logit,
+    "log": _inverse_log,
+    "logflip": _inverse_logflip,
+}
+
+
+class CalibrationCurve(ABC):
+    """A calibration curve c(s)."""
+
+    @abstractmethod
+    def probabilities(self, score: Floats, complement: Floats) -> Pair:
+        """Return c(s) and 1 - c(s) for scores s and their complements 1 - s, both above 0."""
+
+    def gap(self, score: Floats, complement: Floats) -> Floats:
+        """Return s - c(s), from the complements where those are smaller and so more precise."""
+        c, flipped = self.probabilities(score, complement)
+        return np.where(score > 0.5, flipped - complement, score - c)
+
+
+@dataclass(frozen=True)
+class Power(CalibrationCurve):
+    """c(s) = s^d; d = 1 is perfect calibration, larger d over-confidence (paper 003, §5.3)."""
+
+    exponent: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.exponent) and self.exponent > 0):
+            raise InvalidInput("exponent must be positive", seen=repr(self.exponent))
+
+    def probabilities(self, score: Floats, complement: Floats) -> Pair:
+        """Return s^d and 1 - s^d."""
+        if self.exponent == 1.0:
+            return score, complement
+        log_c = self.exponent * np.where(score > 0.5, np.log1p(-np.minimum(complement, 0.5)), np.log(score))
+        return np.exp(log_c), -np.expm1(log_c)
+
+
+@dataclass(frozen=True)
+class GLM(CalibrationCurve):
+    """g(c(s)) = b₀ + b₁ t(s), a generalised linear model (paper 003, App. A, Eq. 9).
+
+    Parameters
+    ----------
+    link : {"logit", "log", "logflip"}
+        g: log c/(1-c), log c, or log(1-c).
+    transform : {"logit", "log", "logflip", "identity"}
+        t: the same functions of the score.
+    intercept, slope : float
+        b₀ and b₁. Values that leave [0, 1] under the logarithmic links are held at its end.
+    """
+
+    link: str
+    transform: str
+    intercept: float
+    slope: float
+
+    def __post_init__(self) -> None:
+        if self.link not in inverse_links or self.transform not in transforms:
+            raise InvalidInput(
+                "link or transform is not known",
+                seen=f"{self.link!r}, {self.transform!r}",
+                allowed=f"link {', '.join(inverse_links)}; transform {', '.join(transforms)}",
+            )
+
+    def probabilities(self, score: Floats, complement: Floats) -> Pair:
+        """Return g⁻¹(b₀ + b₁ t(s)) and its complement."""
+        eta = np.full_like(score, self.intercept)
+        if self.slope:
+            eta += self.slope * transforms[self.transform](score, complement)
+        return inverse_links[self.link](eta)

@@ -1,0 +1,222 @@
+"""Experiments on estimators: how wrong is each of them where the truth is known?
+
+Samples depend on the seed, n and the number of repeats alone, so estimators are compared on the same draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidInput
+from ..metrics.calibration_error import ESTIMATORS
+from ..metrics.replicates import from_rows
+from ..metrics.views import Pairs
+from .distributions import ScoreDistribution, Uniform
+from .scenario import Draw, Scenario, power_scenario
+
+__all__ = ["MissRates", "Result", "absolute_error", "bias", "miss_rate", "run", "sweep_bins", "variance"]
+
+Floats = NDArray[np.float64]
+Progress = Callable[[int, int], None]
+# Scores drawn at a time: enough to make each call worth it, little enough to stay in memory.
+BLOCK = 1_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Estimates of shape (bins, n, repeats), and the truth they aim at."""
+
+    scenario: Scenario
+    n: tuple[int, ...]
+    bins: tuple[Any, ...]
+    truth: float
+    estimates: Floats
+
+    def bias(self) -> Floats:
+        """Mean estimate less the truth (paper 003, Eq. 7), shape (bins, n)."""
+        return self.estimates.mean(axis=2) - self.truth
+
+    def variance(self) -> Floats:
+        """Variance over repeats, shape (bins, n)."""
+        return self.estimates.var(axis=2, ddof=1)
+
+    def absolute_error(self) -> Floats:
+        """Mean |estimate - truth|, shape (bins, n)."""
+        return np.abs(self.estimates - self.truth).mean(axis=2)
+
+
+def run(
+    scenario: Scenario,
+    *,
+    n: Sequence[int] = (200,),
+    bins: Sequence[Any] = (15,),
+    estimator: str | Callable[..., float] = "binned",
+    edges: str | None = None,
+    norm: int | str = 2,
+    repeats: int = 1000,
+    random_state: int = 0,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Result:
+    """Estimate the calibration error of many samples of a scenario.
+
+    Parameters
+    ----------
+    n, bins : sequences of int
+        Sample sizes, and numbers of bins for the estimators that have them (one entry otherwise).
+    estimator : str or callable
+        A name of `calibrant.metrics.calibration_error`'s, or a function of (y_true, y_prob).
+    edges : {"equal_width", "equal_mass"}, optional
+        Equal width for binned estimators, equal mass for "sweep" and "debiased", where nothing is said.
+    progress : callable, optional
+        Called with (scores drawn so far, scores in all).
+    **options
+        Handed to the estimator.
+    """
+    estimate = _many(estimator, edges, norm, options)
+    sizes, counts = tuple(int(v) for v in n), tuple(bins)
+    if not sizes or min(sizes) < 1 or repeats < 1:
+        raise InvalidInput("n and repeats must be positive", seen=f"n={sizes}, repeats={repeats}")
+    estimates = np.empty((len(counts), len(sizes), repeats))
+    for column, part, drawn in _draws(scenario, sizes, repeats, random_state, progress):
+        for row, values in enumerate(estimate(drawn, counts)):
+            estimates[row, column, part] = values
+    return Result(scenario, sizes, counts, scenario.true_error(norm), estimates)
+
+
+def bias(scenario: Scenario, **settings: Any) -> Floats:
+    """Return the bias of an estimator, shape (bins, n); the settings are those of `run` (paper 003, Figure 4)."""
+    return run(scenario, **settings).bias()
+
+
+def variance(scenario: Scenario, **settings: Any) -> Floats:
+    """Return the variance of an estimator, shape (bins, n) (paper 003, Figures 12 to 14)."""
+    return run(scenario, **settings).variance()
+
+
+def absolute_error(scenario: Scenario, **settings: Any) -> Floats:
+    """Return the mean absolute error of an estimator, shape (bins, n) (paper 000, Figure 5)."""
+    return run(scenario, **settings).absolute_error()
+
+
+def sweep_bins(
+    scenario: Scenario,
+    *,
+    n: Sequence[int] = (200,),
+    edges: str = "equal_mass",
+    repeats: int = 1000,
+    random_state: int = 0,
+    progress: Progress | None = None,
+) -> NDArray[np.int64]:
+    """Return the number of bins that the sweep chooses, shape (n, repeats) (paper 003, App. C)."""
+    sizes = tuple(int(v) for v in n)
+    chosen = np.empty((len(sizes), repeats), dtype=np.int64)
+    for row, part, drawn in _draws(scenario, sizes, repeats, random_state, progress):
+        chosen[row, part] = from_rows(drawn.scores, drawn.outcomes, drawn.complements).sweep(edges)[1]
+    return chosen
+
+
+@dataclass(frozen=True, eq=False)
+class MissRates:
+    """How often a miscalibration goes unnoticed: rates of shape (tce, n), and the critical values of shape (n,)."""
+
+    tce: tuple[float, ...]
+    n: tuple[int, ...]
+    rates: Floats
+    critical: Floats
+
+
+def miss_rate(
+    distribution: ScoreDistribution | None = None,
+    *,
+    tce: Sequence[float] = (0.02, 0.05, 0.1),
+    n: Sequence[int] = (200, 1000),
+    false_alarms: float = 0.05,
+    norm: int = 2,
+    repeats: int = 1000,
+    random_state: int = 0,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> MissRates:
+    """Return the share of samples in which an estimator stays below its critical value (paper 003, §5.4, Figure 8).
+
+    The critical value is the quantile of the estimator on calibrated samples that leaves ``false_alarms`` above it.
+    Miscalibration is c^d with d chosen for each true error; scores are uniform unless a distribution is given.
+    """
+    law = Uniform() if distribution is None else distribution
+    common = {"n": n, "norm": norm, "repeats": repeats, **settings}
+    steps = len(tce) + 1
+    null = run(power_scenario(law, 0.0), random_state=random_state, progress=_part(progress, 0, steps), **common)
+    critical = np.quantile(null.estimates[0], 1 - false_alarms, axis=1, method="higher")
+    rates = np.empty((len(tce), len(n)))
+    for row, error in enumerate(tce):
+        scenario, report = power_scenario(law, error, norm), _part(progress, row + 1, steps)
+        found = run(scenario, random_state=random_state + row + 1, progress=report, **common)
+        rates[row] = (found.estimates[0] <= critical[:, None]).mean(axis=1)
+    return MissRates(tuple(tce), tuple(n), rates, critical)
+
+
+def _part(progress: Progress | None, step: int, steps: int) -> Progress | None:
+    return None if progress is None else lambda done, total: progress(step * total + done, steps * total)
+
+
+def _draws(
+    scenario: Scenario, sizes: tuple[int, ...], repeats: int, random_state: int, progress: Progress | None
+) -> Iterator[tuple[int, slice, Draw]]:
+    total, done = repeats * sum(sizes), 0
+    for column, size in enumerate(sizes):
+        rng, rows = np.random.default_rng([random_state, size]), max(1, BLOCK // size)
+        for first in range(0, repeats, rows):
+            part = slice(first, min(repeats, first + rows))
+            yield column, part, scenario.draw(part.stop - first, size, rng)
+            done += (part.stop - first) * size
+            if progress is not None:
+                progress(done, total)
+
+
+def _many(
+    estimator: str | Callable[..., float], edges: str | None, norm: int | str, options: dict[str, Any]
+) -> Callable[[Draw, tuple[Any, ...]], list[Floats]]:
+    """Return a function from many samples to one row of estimates a number of bins."""
+    named = {"binned": "equal_width", "sweep": "equal_mass", "debiased": "equal_mass"}
+    fast = isinstance(estimator, str) and estimator in named and not options
+    if fast and edges in (None, "equal_width", "equal_mass") and not (estimator == "debiased" and norm != 2):
+        return _fast(str(estimator), edges or named[str(estimator)], norm)
+    extra = {**options, **({} if edges is None else {"edges": edges})}
+
+    def rows(drawn: Draw, counts: tuple[Any, ...]) -> list[Floats]:
+        return [_one_by_one(estimator, drawn, norm, count, extra) for count in counts]
+
+    return rows
+
+
+def _fast(name: str, edges: str, norm: int | str) -> Callable[[Draw, tuple[Any, ...]], list[Floats]]:
+    def rows(drawn: Draw, counts: tuple[Any, ...]) -> list[Floats]:
+        many = from_rows(drawn.scores, drawn.outcomes, drawn.complements)
+        if name == "sweep":
+            return [many.sweep(edges, norm)[0]] * len(counts)
+        if name == "debiased":
+            return [many.debiased(count, edges) for count in counts]
+        return [many.binned(count, edges, norm) for count in counts]
+
+    return rows
+
+
+def _one_by_one(
+    estimator: str | Callable[..., float], drawn: Draw, norm: int | str, count: Any, extra: dict[str, Any]
+) -> Floats:
+    if callable(estimator):
+        pairs = zip(drawn.outcomes.astype(np.int64), drawn.scores, strict=True)
+        return np.array([estimator(y, s) for y, s in pairs])
+    if estimator not in ESTIMATORS:
+        raise InvalidInput("no such estimator", seen=repr(estimator), allowed=", ".join(ESTIMATORS))
+    compute, settings = ESTIMATORS[estimator], {"norm": norm, **extra}
+    if estimator in ("binned", "label_binned", "debiased"):
+        settings["bins"] = count
+    rows = zip(drawn.scores, drawn.outcomes.astype(np.float64), strict=True)
+    return np.array([compute(Pairs(s, y), **settings) for s, y in rows])

@@ -1,0 +1,107 @@
+"""A score distribution times a calibration curve: a model whose true calibration error is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from ..errors import InvalidInput
+from .curves import CalibrationCurve, Power
+from .distributions import TINY, ScoreDistribution, from_log_odds
+
+__all__ = ["Draw", "Sampled", "Scenario", "power_scenario"]
+
+Floats = NDArray[np.float64]
+
+
+class Sampled(NamedTuple):
+    """Outcomes and scores, in the order the metrics take them."""
+
+    y_true: NDArray[np.int64]
+    y_prob: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """Many samples at once: arrays of shape (repeats, n)."""
+
+    scores: Floats
+    complements: Floats
+    outcomes: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A score distribution, and the curve that says how often the event happens at each score.
+
+    Examples
+    --------
+    >>> from calibrant.simulation import Power, Scenario, Uniform
+    >>> over_confident = Scenario(Uniform(), Power(2))
+    >>> round(over_confident.true_error(norm=1), 6)  # ∫ s - s² ds
+    0.166667
+    """
+
+    distribution: ScoreDistribution
+    curve: CalibrationCurve
+    name: str = ""
+    note: str = ""
+
+    def true_error(self, norm: int | str = 1) -> float:
+        """Return the true calibration error (E |s - c(s)|^p)^(1/p) by quadrature; norm "max" is the largest gap."""
+        if norm == "max":
+            return float(np.abs(self._gap_at(self._axis())).max())
+        if norm not in (1, 2):
+            raise InvalidInput("norm is not known", seen=repr(norm), allowed='1, 2 or "max"')
+        p = int(norm)
+        power = self.distribution.expectation(lambda s, t: np.abs(self.curve.gap(s, t)) ** p, self._crossings())
+        return float(power ** (1 / p))
+
+    def event_rate(self) -> float:
+        """Return P(event): the accuracy, where the event is that the top label is right."""
+        return self.distribution.expectation(lambda s, t: self.curve.probabilities(s, t)[0])
+
+    def draw(self, repeats: int, n: int, rng: np.random.Generator) -> Draw:
+        """Draw ``repeats`` independent samples of n rows."""
+        s, t = self.distribution.sample((repeats, n), rng)
+        c, flipped = self.curve.probabilities(np.maximum(s, TINY), np.maximum(t, TINY))
+        coin = rng.random((repeats, n))
+        # Compare with the smaller of the two probabilities: a coin in steps of 2^-53 cannot tell c = 1 - 1e-20 from 1.
+        return Draw(s, t, np.where(c < 0.5, coin < c, coin >= flipped))
+
+    def sample(self, n: int, random_state: Any = None) -> Sampled:
+        """Return n outcomes and scores, as a data set would hold them."""
+        drawn = self.draw(1, n, np.random.default_rng(random_state))
+        return Sampled(drawn.outcomes[0].astype(np.int64), drawn.scores[0])
+
+    def _gap_at(self, x: Floats) -> Floats:
+        return self.curve.gap(*from_log_odds(x))
+
+    def _axis(self) -> Floats:
+        ends = self.distribution.support()
+        return np.unique(np.concatenate([ends, (ends[1:] + ends[:-1]) / 2]))
+
+    def _crossings(self) -> list[float]:
+        # |s - c(s)| has a kink where the curve crosses the diagonal; panels must end there.
+        axis = self._axis()
+        sign = np.sign(self._gap_at(axis))
+        places = np.flatnonzero(sign[1:] * sign[:-1] < 0)
+        return [float(brentq(lambda x: float(self._gap_at(np.array(x))), axis[i], axis[i + 1])) for i in places]
+
+
+def power_scenario(distribution: ScoreDistribution, tce: float, norm: int = 2) -> Scenario:
+    """Return the scenario with curve c^d whose true calibration error is ``tce`` (paper 003, §5.4)."""
+    if tce == 0:
+        return Scenario(distribution, Power(1.0))
+    largest = Scenario(distribution, Power(1e3)).true_error(norm)
+    if not 0 < tce < largest:
+        raise InvalidInput("tce cannot be reached by c^d", seen=repr(tce), allowed=f"0 to {largest:.4g}")
+
+    def excess(log_d: float) -> float:
+        return Scenario(distribution, Power(float(np.exp(log_d)))).true_error(norm) - tce
+
+    return Scenario(distribution, Power(float(np.exp(brentq(excess, 1e-9, np.log(1e3), xtol=1e-10)))))
