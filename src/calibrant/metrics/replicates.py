@@ -9,6 +9,7 @@ width). Tests compare every estimator here with its plain counterpart, replicate
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,7 +107,7 @@ class Replicates:
         return values, chosen
 
     def ks(self) -> Floats:
-        """Kolmogorov-Smirnov error: the largest |Σ(score - outcome)| over lower sets of scores, divided by the total."""
+        """Kolmogorov-Smirnov error: the largest |Σ(score - outcome)| over the lowest scores, over the total."""
         return np.abs(self.excess).max(axis=1) / self.mass[:, -1]
 
 
@@ -127,7 +128,7 @@ def prefix(values: Floats) -> Floats:
     return out
 
 
-def _look_up(prefix_sums: NDArray, starts: NDArray[np.int64]) -> NDArray:
+def _look_up(prefix_sums: NDArray[Any], starts: NDArray[np.int64]) -> NDArray[Any]:
     if len(starts) == 1:
         return prefix_sums[:, starts[0]]
     return np.take_along_axis(np.broadcast_to(prefix_sums, (len(starts), prefix_sums.shape[1])), starts, axis=1)
@@ -144,7 +145,7 @@ def _norm(weight: Floats, excess: Floats, norm: int | str) -> Floats:
 
 
 def _monotone(weight: Floats, events: Floats) -> NDArray[np.bool_]:
-    # Heights compared by cross-multiplication, exactly for whole weights; an empty bin takes its predecessor's height.
+    # An empty bin is skipped: it neither falls nor lets a later bin fall.
     rate = np.where(weight > 0, events / np.where(weight > 0, weight, 1.0), -1.0)
     highest = np.maximum.accumulate(rate, axis=1)
-    return ((rate >= highest) | (weight <= 0)).all(axis=1)
+    return np.all((rate >= highest) | (weight <= 0), axis=1)

@@ -16,6 +16,7 @@ from ..errors import InvalidInput
 from ..metrics.calibration_error import ESTIMATORS
 from ..metrics.replicates import from_rows
 from ..metrics.views import Pairs
+from .controls import adjusted_mean, control_deviations
 from .distributions import ScoreDistribution, Uniform
 from .scenario import Draw, Scenario, power_scenario
 
@@ -29,17 +30,29 @@ BLOCK = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """Estimates of shape (bins, n, repeats), and the truth they aim at."""
+    """Estimates and the truth they aim at.
+
+    Attributes
+    ----------
+    estimates : array of shape (bins, n, repeats)
+    deviations : array of shape (n, repeats, 6)
+        Controls of each sample less their expectation (see `calibrant.simulation.controls`).
+    """
 
     scenario: Scenario
     n: tuple[int, ...]
     bins: tuple[Any, ...]
     truth: float
     estimates: Floats
+    deviations: Floats
 
     def bias(self) -> Floats:
-        """Mean estimate less the truth (paper 003, Eq. 7), shape (bins, n)."""
-        return self.estimates.mean(axis=2) - self.truth
+        """Mean estimate less the truth (paper 003, Eq. 7), shape (bins, n); the mean is helped by control variates."""
+        return self._means()[..., 0] - self.truth
+
+    def standard_error(self) -> Floats:
+        """Standard error of the bias, shape (bins, n)."""
+        return self._means()[..., 1]
 
     def variance(self) -> Floats:
         """Variance over repeats, shape (bins, n)."""
@@ -48,6 +61,10 @@ class Result:
     def absolute_error(self) -> Floats:
         """Mean |estimate - truth|, shape (bins, n)."""
         return np.abs(self.estimates - self.truth).mean(axis=2)
+
+    def _means(self) -> Floats:
+        rows = [[adjusted_mean(e, d) for e, d in zip(row, self.deviations, strict=True)] for row in self.estimates]
+        return np.array(rows)
 
 
 def run(
@@ -83,10 +100,12 @@ def run(
     if not sizes or min(sizes) < 1 or repeats < 1:
         raise InvalidInput("n and repeats must be positive", seen=f"n={sizes}, repeats={repeats}")
     estimates = np.empty((len(counts), len(sizes), repeats))
+    deviations = np.empty((len(sizes), repeats, 6))
     for column, part, drawn in _draws(scenario, sizes, repeats, random_state, progress):
+        deviations[column, part] = control_deviations(scenario, drawn)
         for row, values in enumerate(estimate(drawn, counts)):
             estimates[row, column, part] = values
-    return Result(scenario, sizes, counts, scenario.true_error(norm), estimates)
+    return Result(scenario, sizes, counts, scenario.true_error(norm), estimates, deviations)
 
 
 def bias(scenario: Scenario, **settings: Any) -> Floats:

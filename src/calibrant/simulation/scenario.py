@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
+from scipy.optimize import root_scalar
 
 from ..errors import InvalidInput
 from .curves import CalibrationCurve, Power
@@ -90,7 +91,7 @@ class Scenario:
         axis = self._axis()
         sign = np.sign(self._gap_at(axis))
         places = np.flatnonzero(sign[1:] * sign[:-1] < 0)
-        return [float(brentq(lambda x: float(self._gap_at(np.array(x))), axis[i], axis[i + 1])) for i in places]
+        return [_root(lambda x: float(self._gap_at(np.array(x))), float(axis[i]), float(axis[i + 1])) for i in places]
 
 
 def power_scenario(distribution: ScoreDistribution, tce: float, norm: int = 2) -> Scenario:
@@ -104,4 +105,8 @@ def power_scenario(distribution: ScoreDistribution, tce: float, norm: int = 2) -
     def excess(log_d: float) -> float:
         return Scenario(distribution, Power(float(np.exp(log_d)))).true_error(norm) - tce
 
-    return Scenario(distribution, Power(float(np.exp(brentq(excess, 1e-9, np.log(1e3), xtol=1e-10)))))
+    return Scenario(distribution, Power(float(np.exp(_root(excess, 1e-9, float(np.log(1e3)))))))
+
+
+def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    return float(root_scalar(function, bracket=(low, high), method="brentq", xtol=1e-12).root)

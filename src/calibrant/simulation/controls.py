@@ -1,0 +1,59 @@
+"""Control variates: sums of a sample whose expectation is known exactly tell how lucky the sample was.
+
+An experiment's mean over repeats is corrected by regression on six such sums (the gap, its square and the complement,
+the share of low scores, …). It stays consistent and its standard error falls to about a half for binned estimators.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .scenario import Draw, Scenario
+
+__all__ = ["adjusted_mean", "control_deviations"]
+
+Floats = NDArray[np.float64]
+# Fewer repeats than this cannot carry a regression on six controls.
+LEAST_REPEATS = 100
+
+
+def _sample_controls(drawn: Draw) -> Floats:
+    t, gap, low = drawn.complements, ~drawn.outcomes - drawn.complements, drawn.scores < 0.5
+    columns = (gap, gap**2, t, t**2, low, gap * low)
+    return np.stack([column.mean(axis=1) for column in columns], axis=1)
+
+
+def _expected_controls(scenario: Scenario) -> Floats:
+    mean, gap = scenario.distribution.expectation, scenario.curve.gap
+
+    def squared(s: Floats, t: Floats) -> Floats:
+        c, flipped = scenario.curve.probabilities(s, t)
+        return c * t * t + flipped * s * s
+
+    return np.array(
+        [
+            mean(gap),
+            mean(squared),
+            mean(lambda s, t: t),
+            mean(lambda s, t: t * t),
+            mean(lambda s, t: np.where(s < 0.5, 1.0, 0.0)),
+            mean(lambda s, t: np.where(s < 0.5, gap(s, t), 0.0)),
+        ]
+    )
+
+
+def control_deviations(scenario: Scenario, drawn: Draw) -> Floats:
+    """Return the controls of each sample less their expectation, shape (repeats, 6)."""
+    return _sample_controls(drawn) - _expected_controls(scenario)
+
+
+def adjusted_mean(estimates: Floats, deviations: Floats) -> tuple[float, float]:
+    """Return the mean of the estimates at zero deviation, and its standard error."""
+    repeats = len(estimates)
+    if repeats < LEAST_REPEATS:
+        return float(estimates.mean()), float(estimates.std(ddof=1) / np.sqrt(repeats)) if repeats > 1 else np.nan
+    design = np.hstack([np.ones((repeats, 1)), deviations])
+    weights, *_ = np.linalg.lstsq(design, estimates, rcond=None)
+    rest = estimates - design @ weights
+    return float(weights[0]), float(np.sqrt(rest @ rest / (repeats - design.shape[1]) / repeats))
