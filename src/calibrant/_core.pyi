@@ -38,3 +38,22 @@ def mixture_sums(
 ) -> NDArray[np.float64]: ...
 def log_odds(logits: NDArray[Any], threads: int, out: NDArray[Any]) -> None: ...
 def normalize_rows(logits: NDArray[Any], keep_top: bool, threads: int, marginals: NDArray[Any]) -> None: ...
+def curve_sums(
+    logits: NDArray[Any],
+    labels: NDArray[np.int64],
+    weights: NDArray[np.float64] | None,
+    places: NDArray[np.float64],
+    knots: NDArray[np.float64],
+    values: NDArray[np.float64],
+    beta: float,
+    threads: int,
+) -> NDArray[np.float64]: ...
+def curve_apply(
+    logits: NDArray[Any],
+    places: NDArray[np.float64],
+    knots: NDArray[np.float64],
+    values: NDArray[np.float64],
+    beta: float,
+    threads: int,
+    out: NDArray[Any],
+) -> None: ...
