@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .maps.binary.platt import PlattScaling as PlattScaling
     from .maps.scaling.binwise import BinwiseTemperatureScaling as BinwiseTemperatureScaling
     from .maps.scaling.ensemble import EnsembleTemperatureScaling as EnsembleTemperatureScaling
+    from .maps.scaling.order_preserving import OrderPreservingScaling as OrderPreservingScaling
     from .maps.scaling.temperature import TemperatureScaling as TemperatureScaling
     from .maps.scaling.trivial import Identity as Identity
     from .maps.scaling.trivial import Uniform as Uniform
@@ -34,6 +35,7 @@ _PLACES = {
     "Identity": "maps.scaling.trivial",
     "OneVsRest": "operators.one_vs_rest",
     "PlattScaling": "maps.binary.platt",
+    "OrderPreservingScaling": "maps.scaling.order_preserving",
     "TemperatureScaling": "maps.scaling.temperature",
     "Uniform": "maps.scaling.trivial",
     "get_threads": "threads",

@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 from . import _core
 from .threads import get_threads
 
-__all__ = ["best_column", "log_odds", "log_softmax", "row_blocks", "row_subsample", "softmax", "tempered_softmax"]
+__all__ = [
+    "best_column",
+    "keep_top",
+    "log_odds",
+    "log_softmax",
+    "row_blocks",
+    "row_subsample",
+    "softmax",
+    "tempered_softmax",
+]
 
 
 def softmax(logits: NDArray[np.floating]) -> NDArray[np.floating]:
@@ -51,6 +60,20 @@ def best_column(values: NDArray[np.floating], ties: NDArray[np.floating]) -> NDA
         allowed = values[tied] == largest[tied, None]
         top[tied] = np.where(allowed, ties[tied], -np.inf).argmax(axis=1)
     return top
+
+
+def keep_top(probabilities: NDArray[np.floating], logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Raise the top class by one unit in the last place where rounding has tied it with an earlier column.
+
+    For maps that keep the order: two logits so close that their probabilities round to the same float would
+    otherwise let ``argmax`` name the wrong one. Works in place; equal logits stay equal.
+    """
+    tied = np.flatnonzero(probabilities.argmax(axis=1) != logits.argmax(axis=1))
+    if len(tied):
+        rows, raw = probabilities[tied], logits[tied]
+        above = np.nextafter(rows.max(axis=1, keepdims=True), rows.dtype.type(2))
+        probabilities[tied] = np.where(raw == raw.max(axis=1, keepdims=True), above, rows)
+    return probabilities
 
 
 def row_subsample(n: int, most: int) -> slice:

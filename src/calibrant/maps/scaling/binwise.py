@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from ...arrays import softmax
+from ...arrays import keep_top, softmax
 from ...calibrator import Calibrator
 from ...fit_report import FitReport
 from ...parameters import Integer
@@ -89,15 +89,16 @@ class BinwiseTemperatureScaling(Calibrator):
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
         bins = np.searchsorted(self.edges_, top_log_odds(logits), side="right")
         beta = (1.0 / self.temperatures_)[bins].astype(logits.dtype)
-        return softmax((logits - logits.max(axis=1, keepdims=True)) * beta[:, None])
+        answer = softmax((logits - logits.max(axis=1, keepdims=True)) * beta[:, None])
+        return keep_top(answer, logits)
 
 
-def top_log_odds(logits: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Return log p/(1-p) of each row's largest probability, from the logits, so that p = 1 has its own size too."""
+def top_log_odds(logits: NDArray[np.floating], beta: float = 1.0) -> NDArray[np.float64]:
+    """Return log p/(1-p) of the largest p of softmax(β z), from the logits, so that p = 1 has its own size too."""
     out = np.empty(len(logits))
     step = max(1, _BLOCK_SCORES // logits.shape[1])
     for first in range(0, len(logits), step):
-        z = logits[first : first + step].astype(np.float64)
+        z = logits[first : first + step].astype(np.float64) * beta
         top = z.argmax(axis=1)
         rows = np.arange(len(z))
         largest = z[rows, top]
