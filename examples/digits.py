@@ -10,7 +10,7 @@ from calibrant.metrics import brier, ece, nll
 X, y = load_digits(return_X_y=True)
 X_train, X_rest, y_train, y_rest = train_test_split(X / 16, y, train_size=150, stratify=y, random_state=0)
 X_held, X_test, y_held, y_test = train_test_split(X_rest, y_rest, test_size=0.5, stratify=y_rest, random_state=0)
-model = MLPClassifier((64,), solver="lbfgs", alpha=0, max_iter=1000, random_state=0)
+model = MLPClassifier((64,), solver="lbfgs", alpha=0.01, max_iter=2000, random_state=0)
 model.fit(X_train, y_train)
 
 held, test = model.predict_proba(X_held), model.predict_proba(X_test)
