@@ -10,6 +10,7 @@
 #include "curve.hpp"
 #include "lift.hpp"
 #include "mixture.hpp"
+#include "metrics.hpp"
 #include "scan.hpp"
 #include "temperature.hpp"
 
@@ -48,6 +49,53 @@ void require_rows(const Matrix<T>& logits, const Labels& labels, const Weights& 
 }
 
 const double* data_of(const Weights& weights) { return weights ? weights->data() : nullptr; }
+
+void bind_metrics(nb::module_& m) {
+    m.def(
+        "row_tops",
+        [](Matrix<T> values, double tolerance, bool marginals, int threads) {
+            auto top = fresh<double>({values.shape(0)}), squares = fresh<double>({values.shape(0)});
+            auto column = fresh<std::int64_t>({values.shape(0)});
+            std::int64_t wrong;
+            {
+                nb::gil_scoped_release release;
+                wrong = calibrant::row_tops(values.data(), values.shape(0), values.shape(1), tolerance, marginals, threads,
+                                            top.data(), column.data(), squares.data());
+            }
+            return nb::make_tuple(top, column, squares, wrong);
+        },
+        "values"_a.noconvert(), "tolerance"_a, "marginals"_a, "threads"_a);
+    m.def(
+        "class_bins",
+        [](Matrix<T> values, Labels labels, Weights weights, Vector<double> edges, Vector<double> floors, int threads) {
+            require_rows(values, labels, weights);
+            if (edges.shape(0) < 2 || floors.shape(0) != values.shape(1))
+                throw nb::value_error("edges need two ends, floors one value a class");
+            const std::size_t k = values.shape(1), bins = edges.shape(0) - 1;
+            auto out = fresh<double>({std::size_t(3), k, bins});
+            nb::gil_scoped_release release;
+            calibrant::class_bins(values.data(), labels.data(), data_of(weights), values.shape(0), values.shape(1),
+                                  edges.data(), bins, floors.data(), threads, out.data());
+            return out;
+        },
+        "values"_a.noconvert(), "labels"_a, "weights"_a.none(), "edges"_a, "floors"_a, "threads"_a);
+}
+
+void bind_sweep(nb::module_& m) {
+    m.def(
+        "sweep",
+        [](Vector<double> values, Matrix<double> prefix, bool equal_width, int norm) {
+            if (prefix.shape(0) != 3 || prefix.shape(1) != values.shape(0) + 1 || values.shape(0) == 0)
+                throw nb::value_error("prefix needs three rows, one longer than values");
+            calibrant::Swept swept;
+            {
+                nb::gil_scoped_release release;
+                swept = calibrant::sweep(values.data(), prefix.data(), values.shape(0), equal_width, norm);
+            }
+            return nb::make_tuple(swept.bins, swept.error);
+        },
+        "values"_a, "prefix"_a, "equal_width"_a, "norm"_a);
+}
 
 template <class T>
 void bind_scan(nb::module_& m) {
@@ -202,6 +250,9 @@ void bind_curve(nb::module_& m) {
 
 NB_MODULE(_core, m) {
     m.doc() = "Compiled kernels. Arrays in, arrays out; no estimator is known here.";
+    bind_metrics<float>(m);
+    bind_metrics<double>(m);
+    bind_sweep(m);
     bind_scan<float>(m);
     bind_scan<double>(m);
     bind_temperature<float>(m);

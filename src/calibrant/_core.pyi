@@ -5,6 +5,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+def row_tops(
+    values: NDArray[Any], tolerance: float, marginals: bool, threads: int
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64], int]: ...
+def class_bins(
+    values: NDArray[Any],
+    labels: NDArray[np.int64],
+    weights: NDArray[np.float64] | None,
+    edges: NDArray[np.float64],
+    floors: NDArray[np.float64],
+    threads: int,
+) -> NDArray[np.float64]: ...
+def sweep(
+    values: NDArray[np.float64], prefix: NDArray[np.float64], equal_width: bool, norm: int
+) -> tuple[int, float]: ...
 def scan(values: NDArray[Any], tolerance: float, threads: int) -> tuple[int, int, int, int, int]: ...
 def temperature_sums(
     logits: NDArray[Any],

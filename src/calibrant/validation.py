@@ -16,6 +16,7 @@ from .threads import get_threads
 
 __all__ = [
     "SIMPLEX_TOLERANCE",
+    "Probabilities",
     "Scores",
     "as_array",
     "as_labels",
@@ -347,34 +348,44 @@ def as_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
     return None if (weights == 1.0).all() else weights
 
 
-def as_probabilities(
-    values: Any, name: str = "y_prob", *, marginals: bool = False
-) -> tuple[NDArray[np.floating], tuple[Any, ...] | None]:
-    """Return probabilities as (n, K) rows on the simplex or (n,) values of one event, and a frame's column names.
+@dataclass(frozen=True, eq=False)
+class Probabilities:
+    """Validated probabilities: (n, K), or (n,) of one event; and each row's largest, its column, its sum of squares."""
 
-    ``marginals`` are per-class probabilities whose rows need not sum to one.
-    """
+    values: NDArray[np.floating]
+    columns: tuple[Any, ...] | None
+    top: NDArray[np.float64]
+    top_column: NDArray[np.int64]
+    squares: NDArray[np.float64]
+
+
+def as_probabilities(values: Any, name: str = "y_prob", *, marginals: bool = False) -> Probabilities:
+    """Check probabilities: rows on the simplex, or with ``marginals`` per-class values whose sum is free."""
     array, columns = as_matrix(values, name)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array, columns = array[:, 0], None
-    if array.ndim == 2 and not marginals:
-        findings = _core.scan(array, SIMPLEX_TOLERANCE, get_threads())
-        _refuse_not_finite(array, findings, name)
-        if findings[4] >= 0:
-            row = findings[4]
-            raise InvalidInput(
-                f"{name} has a row that is not a distribution",
-                seen=f"row {row} from {array[row].min():.6g} to {array[row].max():.6g}, sum {array[row].sum():.6g}",
-                allowed=f"entries in [0, 1] that sum to 1 within {SIMPLEX_TOLERANCE:g}",
-                hint="pass marginals=True for per-class probabilities that need not sum to one; softmax(logits) first",
-            )
-        return array, columns
-    if not (array.min() >= 0 and array.max() <= 1):  # NaN fails every comparison
-        row = int(np.argwhere(~((array >= 0) & (array <= 1)))[0][0])
+    if array.ndim == 1 or array.shape[1] == 1:
+        array, columns, marginals = array.reshape(-1, 1), None, True
+    top, column, squares, wrong = _core.row_tops(array, SIMPLEX_TOLERANCE, marginals, get_threads())
+    if wrong >= 0:
+        _refuse_row(array[wrong], wrong, marginals, name)
+    return Probabilities(array[:, 0] if array.shape[1] == 1 else array, columns, top, column, squares)
+
+
+def _refuse_row(row: NDArray[Any], number: int, marginals: bool, name: str) -> None:
+    if np.isnan(row).any():
         raise InvalidInput(
-            f"{name} holds what is no probability", seen=f"{array[row]} in row {row}", allowed="numbers in [0, 1]"
+            f"{name} contains NaN", seen=f"in row {number}", hint="drop or repair these rows; nothing is imputed"
         )
-    return array, columns
+    if marginals:
+        bad = row[(row < 0) | (row > 1)][0]
+        raise InvalidInput(
+            f"{name} holds what is no probability", seen=f"{bad} in row {number}", allowed="numbers in [0, 1]"
+        )
+    raise InvalidInput(
+        f"{name} has a row that is not a distribution",
+        seen=f"row {number} from {row.min():.6g} to {row.max():.6g}, sum {row.sum():.6g}",
+        allowed=f"entries in [0, 1] that sum to 1 within {SIMPLEX_TOLERANCE:g}",
+        hint="for logits take the softmax first; pass marginals=True for per-class probabilities with free sums",
+    )
 
 
 def refuse_swapped(y_true: Any, y_prob: Any) -> None:

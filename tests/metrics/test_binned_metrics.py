@@ -89,7 +89,7 @@ def test_sturges_counts():
         ([0.2, 0.9], [False, True], "swapped"),
         ([[0.2, 0.8], [0.9, 0.1]], [0, 1], "swapped"),
         ([0, 1], [0.2, 1.2], "probability"),
-        ([0, 1], [0.2, np.nan], "probability"),
+        ([0, 1], [0.2, np.nan], "NaN"),
         ([0, 1], [[0.2, 0.8], [0.9, 0.2]], "distribution"),
         ([0, 2], [[0.2, 0.8], [0.9, 0.1]], None),
         ([0, 5, 7], [0.1, 0.2, 0.3], "y_true"),

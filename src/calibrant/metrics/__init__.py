@@ -1,7 +1,20 @@
 """Measuring calibration: a view, an estimator and a norm."""
 
 from .calibration_error import calibration_error
-from .names import ece
+from .names import ace, cwece, ece, ece_debiased, ece_kde, ece_sweep, ks_error, mce, smece
 from .proper import brier, nll
 
-__all__ = ["brier", "calibration_error", "ece", "nll"]
+__all__ = [
+    "ace",
+    "brier",
+    "calibration_error",
+    "cwece",
+    "ece",
+    "ece_debiased",
+    "ece_kde",
+    "ece_sweep",
+    "ks_error",
+    "mce",
+    "nll",
+    "smece",
+]

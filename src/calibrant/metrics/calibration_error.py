@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from ..errors import InvalidInput
 from .binned import binned
-from .edges import make_edges
-from .norms import Norm, check_norm, norm_of
-from .thresholds import Threshold, above
+from .class_wise import class_wise
+from .debiased import debiased
+from .exact import exact
+from .kde import kde
+from .ks import ks
+from .label_binned import label_binned
+from .norms import Norm, check_norm
+from .smooth import smooth
+from .sweep import sweep
+from .thresholds import Threshold
 from .views import Forecasts, read, select
 
 __all__ = ["ESTIMATORS", "calibration_error", "error_of"]
 
-ESTIMATORS: dict[str, Callable[..., float]] = {"binned": binned}
-
-# Estimators whose edges come from all entries of a class, before a threshold hides some of them.
-BY_EDGES = ("binned", "debiased", "label_binned")
+ESTIMATORS: dict[str, Callable[..., float]] = {
+    "binned": binned,
+    "label_binned": label_binned,
+    "sweep": sweep,
+    "debiased": debiased,
+    "kde": kde,
+    "smooth": smooth,
+    "ks": ks,
+    "exact": exact,
+}
+_OPTIONS = {name: tuple(inspect.signature(f).parameters)[2:] for name, f in ESTIMATORS.items()}
+_NORMS = {name: inspect.signature(f).parameters["norm"].default for name, f in ESTIMATORS.items()}
 
 
 def calibration_error(
@@ -29,7 +43,7 @@ def calibration_error(
     view: Any = "top_label",
     threshold: Threshold = None,
     estimator: str = "binned",
-    norm: Norm = 1,
+    norm: Norm | None = None,
     sample_weight: Any = None,
     classes: Any = None,
     marginals: bool = False,
@@ -43,18 +57,20 @@ def calibration_error(
         Class labels; 0/1 outcomes where ``y_prob`` is one-dimensional.
     y_prob : array-like of shape (n, K) or (n,)
         Probabilities of the classes, or of one event.
-    view : {"top_label", "class_wise", "marginals"} or a class, default "top_label"
+    view : {"top_label", "class_wise", "marginals", "pooled"} or a class, default "top_label"
         Top label: the largest probability of a row and whether that class is right. Class-wise: each class against
         the rest, and the power mean over classes in the order of the norm (the plain mean for norm 1, the largest for
-        "max"). Marginals: class-wise over rows that need not sum to one. A class: that one against the rest. One
-        event's probabilities are pairs already, and every view takes them as they are.
+        "max"). Marginals: class-wise over rows that need not sum to one. Pooled: all n·K entries as one set of pairs
+        (what the code of paper 003 does for its "marginal" sweep). A class: that one against the rest. One event's
+        probabilities are pairs already: every view takes them as they are, but for its class 0.
     threshold : None, "1/K", "prior", "kcal" or a number
         For class-wise views: only entries above it count (edges are those of all entries);
         "prior" is each class's frequency, "kcal" max(0.01, 1/K) (paper 001). Classes with no entry are left out.
     estimator : str
         One of "binned", "label_binned", "sweep", "debiased", "kde", "smooth", "ks", "exact".
-    norm : {1, 2, "max"}
-        With the final root: norm 2 is a root mean square.
+    norm : {1, 2, "max"}, optional
+        With the final root: norm 2 is a root mean square. By default the estimator's own: 1, but 2 for "debiased"
+        and "max" for "ks".
     sample_weight : array-like of shape (n,), optional
         A weight of 2 is the row twice.
     classes : sequence, optional
@@ -71,32 +87,32 @@ def calibration_error(
     """
     if estimator not in ESTIMATORS:
         raise InvalidInput("no such estimator", seen=repr(estimator), allowed=", ".join(ESTIMATORS))
-    check_norm(norm)
+    if norm is not None:
+        check_norm(norm)
     everything = isinstance(view, str) and view == "marginals"
     forecasts = read(y_true, y_prob, sample_weight, classes=classes, marginals=marginals or everything)
-    return error_of(
-        forecasts,
-        view="class_wise" if everything else view,
-        threshold=threshold,
-        estimator=estimator,
-        norm=norm,
-        **options,
-    )
+    view = "class_wise" if everything else view
+    return error_of(forecasts, view=view, threshold=threshold, estimator=estimator, norm=norm, **options)
 
 
 def error_of(
-    forecasts: Forecasts, *, view: Any, threshold: Threshold, estimator: str, norm: Norm, **options: Any
+    forecasts: Forecasts,
+    *,
+    view: Any = "top_label",
+    threshold: Threshold = None,
+    estimator: str = "binned",
+    norm: Norm | None = None,
+    **options: Any,
 ) -> float:
     """Calibration error of validated forecasts."""
-    compute = ESTIMATORS[estimator]
-    edges, bins = options.get("edges", "equal_width"), options.get("bins", 15)
-    if not (isinstance(view, str) and view == "class_wise"):
-        if threshold is not None:
-            raise InvalidInput("threshold needs a class-wise view", seen=f"view={view!r}", allowed="view='class_wise'")
-        return compute(select(forecasts, view), norm=norm, **options)
-    errors = []
-    for everything, kept in above(forecasts, threshold):
-        if threshold is not None and estimator in BY_EDGES:
-            options["edges"] = make_edges(edges, bins, everything)
-        errors.append(compute(kept, norm=norm, **options))
-    return norm_of(np.full(len(errors), 1 / max(1, len(errors))), np.array(errors), norm)
+    unknown = [name for name in options if name not in _OPTIONS[estimator]]
+    if unknown:
+        raise InvalidInput(
+            f"estimator {estimator!r} has no option {unknown[0]!r}", allowed=", ".join(_OPTIONS[estimator]) or "none"
+        )
+    chosen: Norm = _NORMS[estimator] if norm is None else norm
+    if isinstance(view, str) and view == "class_wise":
+        return class_wise(forecasts, ESTIMATORS[estimator], threshold, chosen, options)
+    if threshold is not None:
+        raise InvalidInput("threshold needs a class-wise view", seen=f"view={view!r}", allowed="view='class_wise'")
+    return ESTIMATORS[estimator](select(forecasts, view), norm=chosen, **options)

@@ -15,11 +15,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
+from ..parameters import AnyOf, Integer, OneOf
 from .views import Pairs
 
-__all__ = ["EDGES", "bin_index", "equal_mass", "equal_width", "given", "kmeans", "make_edges", "sturges"]
+__all__ = [
+    "EDGES",
+    "Edges",
+    "bin_index",
+    "equal_mass",
+    "equal_width",
+    "fixed_edges",
+    "given",
+    "kmeans",
+    "make_edges",
+    "sturges",
+]
 
 Edges = NDArray[np.float64]
+
+_BINS = AnyOf(Integer(1), OneOf("sturges"))
 
 
 def equal_width(bins: int) -> Edges:
@@ -76,7 +90,7 @@ def given(edges: Any) -> Edges:
     if array.ndim != 1 or not np.isfinite(array).all() or (np.diff(array) < 0).any():
         raise InvalidInput("edges must be one increasing row of numbers", seen=repr(edges), allowed="0 … 1")
     if len(array) and (array[0] < 0 or array[-1] > 1):
-        raise InvalidInput("edges must lie in [0, 1]", seen=f"{array[0]:g} to {array[-1]:g}")
+        raise InvalidInput("edges must lie in [0, 1]", seen=f"{array[0]:g} to {array[-1]:g}", allowed="0 … 1")
     low = [] if len(array) and array[0] == 0 else [0.0]
     high = [] if len(array) and array[-1] == 1 else [1.0]
     return np.r_[low, array, high]
@@ -90,6 +104,23 @@ def bin_index(scores: NDArray[np.floating], edges: Edges) -> NDArray[np.int64]:
 EDGES = ("equal_width", "equal_mass", "kmeans", "sturges")
 
 
+def check_edges(edges: Any, bins: Any) -> None:
+    """Refuse names of edges that do not exist, and numbers of bins that are none."""
+    if isinstance(edges, str) and edges not in EDGES:
+        raise InvalidInput("no such edges", seen=repr(edges), allowed=", ".join(EDGES) + ", or an array")
+    if not _BINS.accepts(bins):
+        raise InvalidInput("bins is not valid", seen=repr(bins), allowed=_BINS.allowed)
+
+
+def fixed_edges(edges: Any, bins: Any, n: float) -> Edges | None:
+    """Return edges that do not depend on the scores, or None where they do."""
+    check_edges(edges, bins)
+    if not isinstance(edges, str):
+        return None if edges is None else given(edges)
+    bins = sturges(n) if edges == "sturges" or bins == "sturges" else bins
+    return equal_width(bins) if edges in ("equal_width", "sturges") else None
+
+
 def make_edges(edges: Any, bins: Any, pairs: Pairs) -> Edges:
     """Return edges by name for the scores at hand, or the given ones.
 
@@ -99,14 +130,9 @@ def make_edges(edges: Any, bins: Any, pairs: Pairs) -> Edges:
         "sturges" means equal width with Sturges' number of bins.
     bins : int or "sturges"
     """
-    if not isinstance(edges, str):
-        return given(edges)
-    if edges not in EDGES:
-        raise InvalidInput("no such edges", seen=repr(edges), allowed=", ".join(EDGES) + ", or an array")
-    if edges == "sturges" or bins == "sturges":
-        bins = sturges(pairs.total)
-    if edges == "equal_mass":
-        return equal_mass(pairs.scores, bins, pairs.weights)
-    if edges == "kmeans":
-        return kmeans(pairs.scores, bins, pairs.weights)
-    return equal_width(bins)
+    fixed = fixed_edges(edges, bins, pairs.total)
+    if fixed is not None:
+        return fixed
+    bins = sturges(pairs.total) if bins == "sturges" else bins
+    make = equal_mass if edges == "equal_mass" else kmeans
+    return make(pairs.scores, bins, pairs.weights)

@@ -26,9 +26,8 @@ def brier_rows(forecasts: Forecasts, view: str) -> NDArray[np.float64]:
     if forecasts.is_event or view == "top_label":
         pairs = forecasts.top_label()
         return (pairs.scores - pairs.outcomes) ** 2
-    p = forecasts.probabilities
-    squares = np.einsum("ij,ij->i", p, p, dtype=np.float64)
-    return squares + 1 - 2 * p[np.arange(forecasts.n), forecasts.labels].astype(np.float64)
+    right = forecasts.probabilities[np.arange(forecasts.n), forecasts.labels].astype(np.float64)
+    return forecasts.given.squares + 1 - 2 * right
 
 
 def nll(y_true: Any, y_prob: Any, *, sample_weight: Any = None, classes: Any = None) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
-from ..validation import as_labels, as_probabilities, as_weights, refuse_swapped
+from ..validation import Probabilities, as_labels, as_probabilities, as_weights, refuse_swapped
 
 __all__ = ["Forecasts", "Pairs", "read", "select"]
 
@@ -59,7 +59,8 @@ class Forecasts:
 
     Attributes
     ----------
-    probabilities : array of shape (n, K), or (n,) for the probability of one event
+    given : Probabilities
+        (n, K), or (n,) for the probability of one event.
     labels : int64 array of shape (n,)
         Column indices; 0 and 1 for one event.
     weights : float64 array of shape (n,) or None
@@ -67,10 +68,15 @@ class Forecasts:
         The label of each column.
     """
 
-    probabilities: NDArray[np.floating]
+    given: Probabilities
     labels: NDArray[np.int64]
     weights: NDArray[np.float64] | None
     classes: NDArray[Any]
+
+    @property
+    def probabilities(self) -> NDArray[np.floating]:
+        """The probabilities as an array."""
+        return self.given.values
 
     @property
     def n(self) -> int:
@@ -86,9 +92,7 @@ class Forecasts:
         """Return the largest probability of each row, and whether that class is right (the first among equals)."""
         if self.is_event:
             return self.event()
-        top = self.probabilities.argmax(axis=1)
-        scores = self.probabilities[np.arange(self.n), top]
-        return _pairs(scores, top == self.labels, self.weights)
+        return _pairs(self.given.top, self.given.top_column == self.labels, self.weights)
 
     def event(self) -> Pairs:
         """Return the event's probability and whether it happened."""
@@ -100,6 +104,14 @@ class Forecasts:
             pairs = self.event()
             return pairs if column == 1 else Pairs(1 - pairs.scores, 1 - pairs.outcomes, pairs.weights)
         return _pairs(self.probabilities[:, column], self.labels == column, self.weights)
+
+    def pooled(self) -> Pairs:
+        """Return all n·K entries, each against whether its class is the label."""
+        if self.is_event:
+            return self.event()
+        k = self.probabilities.shape[1]
+        weights = None if self.weights is None else np.repeat(self.weights, k)
+        return _pairs(self.probabilities.ravel(), (self.labels[:, None] == np.arange(k)).ravel(), weights)
 
     def each_class(self) -> Iterator[Pairs]:
         """Yield the pairs of each class; one event is its own only class."""
@@ -131,20 +143,22 @@ def read(
         Whether the rows of ``y_prob`` need not sum to one.
     """
     refuse_swapped(y_true, y_prob)
-    probabilities, columns = as_probabilities(y_prob, marginals=marginals)
-    k = 2 if probabilities.ndim == 1 else probabilities.shape[1]
-    labels, known = as_labels(y_true, k, len(probabilities), classes, columns, name="y_true")
-    return Forecasts(probabilities, labels, as_weights(sample_weight, len(labels)), known)
+    given = as_probabilities(y_prob, marginals=marginals)
+    k = 2 if given.values.ndim == 1 else given.values.shape[1]
+    labels, known = as_labels(y_true, k, len(given.values), classes, given.columns, name="y_true")
+    return Forecasts(given, labels, as_weights(sample_weight, len(labels)), known)
 
 
 def select(forecasts: Forecasts, view: Any) -> Pairs:
-    """Return the pairs of a view that has one set of them: ``"top_label"``, or a class by its label."""
-    if isinstance(view, str) and view == "top_label":
-        return forecasts.top_label()
+    """Return the pairs of a view that has one set of them: ``"top_label"``, ``"pooled"``, or a class by its label."""
+    if isinstance(view, str) and view in ("top_label", "pooled"):
+        return forecasts.top_label() if view == "top_label" else forecasts.pooled()
     place = [i for i, c in enumerate(forecasts.classes.tolist()) if c == view]
     if not place:
         shown = ", ".join(repr(c) for c in forecasts.classes[:6].tolist())
         raise InvalidInput(
-            "no such view", seen=repr(view), allowed=f"'top_label', 'class_wise', 'marginals', or a class: {shown}"
+            "no such view",
+            seen=repr(view),
+            allowed=f"'top_label', 'class_wise', 'marginals', 'pooled', or a class: {shown}",
         )
     return forecasts.one_class(place[0])
