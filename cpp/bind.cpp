@@ -50,6 +50,7 @@ void require_rows(const Matrix<T>& logits, const Labels& labels, const Weights& 
 
 const double* data_of(const Weights& weights) { return weights ? weights->data() : nullptr; }
 
+template <class T>
 void bind_metrics(nb::module_& m) {
     m.def(
         "row_tops",

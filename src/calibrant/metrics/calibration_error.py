@@ -9,6 +9,7 @@ from typing import Any
 from ..errors import InvalidInput
 from .binned import binned
 from .class_wise import class_wise
+from .crossfit import crossfit
 from .debiased import debiased
 from .exact import exact
 from .kde import kde
@@ -31,6 +32,7 @@ ESTIMATORS: dict[str, Callable[..., float]] = {
     "smooth": smooth,
     "ks": ks,
     "exact": exact,
+    "crossfit": crossfit,
 }
 _OPTIONS = {name: tuple(inspect.signature(f).parameters)[2:] for name, f in ESTIMATORS.items()}
 _NORMS = {name: inspect.signature(f).parameters["norm"].default for name, f in ESTIMATORS.items()}
@@ -67,10 +69,10 @@ def calibration_error(
         For class-wise views: only entries above it count (edges are those of all entries);
         "prior" is each class's frequency, "kcal" max(0.01, 1/K) (paper 001). Classes with no entry are left out.
     estimator : str
-        One of "binned", "label_binned", "sweep", "debiased", "kde", "smooth", "ks", "exact".
+        One of "binned", "label_binned", "sweep", "debiased", "kde", "smooth", "ks", "exact", "crossfit".
     norm : {1, 2, "max"}, optional
         With the final root: norm 2 is a root mean square. By default the estimator's own: 1, but 2 for "debiased"
-        and "max" for "ks".
+        and "crossfit", and "max" for "ks".
     sample_weight : array-like of shape (n,), optional
         A weight of 2 is the row twice.
     classes : sequence, optional

@@ -59,7 +59,7 @@ def crossfit(pairs: Pairs, *, norm: Norm = 2, folds: int = 5, random_state: int 
     n = 200 and a fifth at n = 1,000 (docs/evidence/crossfit.md), at the price of more variance at n = 200.
 
     Folds alternate along the sorted scores, so the result does not depend on the order of the rows. Rows with equal
-    scores are dealt at random, with a generator seeded by ``random_state``; if weights are fractional they stay together.
+    scores are dealt at random, seeded by ``random_state``; with fractional weights they stay together.
     """
     return crossfit_of(cells_of(pairs), norm=norm, folds=folds, random_state=random_state).value
 

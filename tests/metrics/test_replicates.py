@@ -1,0 +1,62 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from calibrant.errors import InvalidInput
+from calibrant.metrics.calibration_error import ESTIMATORS
+from calibrant.metrics.cells import cells_of
+from calibrant.metrics.replicates import Replicates, from_rows, prefix
+from calibrant.metrics.sweep import sweep_cells
+from calibrant.metrics.views import Pairs
+
+
+@given(st.integers(0, 10**6), st.integers(2, 60), st.sampled_from([1, 2, "max"]))
+@settings(max_examples=25, deadline=None)
+def test_many_samples_agree_with_one_by_one(seed, n, norm):
+    rng = np.random.default_rng(seed)
+    scores = rng.random((4, n))
+    outcomes = rng.random((4, n)) < scores**2
+    many = from_rows(scores, outcomes)
+    for edges in ("equal_width", "equal_mass"):
+        binned, (swept, chosen) = many.binned(7, edges, norm), many.sweep(edges, norm)
+        for i in range(4):
+            pairs = Pairs(scores[i], outcomes[i].astype(float))
+            assert binned[i] == pytest.approx(ESTIMATORS["binned"](pairs, norm=norm, bins=7, edges=edges), abs=1e-12)
+            plain = sweep_cells(cells_of(pairs), norm=norm, edges=edges)
+            assert swept[i] == pytest.approx(plain.error, abs=1e-12)
+            assert chosen[i] == plain.bins
+
+
+def test_debiased_and_ks_agree_with_one_by_one(rng):
+    scores = rng.random((5, 90))
+    outcomes = rng.random((5, 90)) < scores
+    many = from_rows(scores, outcomes)
+    for i in range(5):
+        pairs = Pairs(scores[i], outcomes[i].astype(float))
+        assert many.debiased(15)[i] == pytest.approx(ESTIMATORS["debiased"](pairs), abs=1e-12)
+        assert many.ks()[i] == pytest.approx(ESTIMATORS["ks"](pairs), abs=1e-12)
+
+
+def test_weighted_groups_follow_the_conventions_of_plain_edges(rng):
+    scores, weights = np.sort(rng.choice(np.linspace(0, 1, 11), 9, replace=False)), rng.integers(1, 5, 9)
+    outcomes = rng.integers(0, weights + 1)
+    many = Replicates(
+        scores[None],
+        prefix(weights[None]).astype(int),
+        prefix(outcomes[None]),
+        prefix((weights * scores - outcomes)[None]),
+    )
+    rows = np.repeat(np.arange(9), weights)
+    happened = np.concatenate([np.arange(w) < e for w, e in zip(weights, outcomes, strict=True)]).astype(float)
+    pairs = Pairs(scores[rows], happened)
+    for edges in ("equal_width", "equal_mass"):
+        for bins in (1, 2, 5, 10):
+            plain = ESTIMATORS["binned"](pairs, bins=bins, edges=edges)
+            assert many.binned(bins, edges)[0] == pytest.approx(plain, abs=1e-12)
+        assert many.sweep(edges)[0][0] == pytest.approx(ESTIMATORS["sweep"](pairs, edges=edges), abs=1e-12)
+
+
+def test_unknown_edges_are_refused():
+    with pytest.raises(InvalidInput, match="no such edges"):
+        from_rows(np.array([[0.1, 0.2]]), np.array([[True, False]])).binned(3, "kmeans")
