@@ -28,7 +28,8 @@ LARGE = [
     "probmetrics svs",
 ]  # fmt: skip
 MEDIUM = [
-    "calibrant matrix", "calibrant dirichlet", "calibrant sms", "torch matrix", "probmetrics sms", "probmetrics logistic",
+    "calibrant matrix", "calibrant dirichlet", "calibrant sms", "torch matrix", "probmetrics sms",
+    "probmetrics logistic",
 ]  # fmt: skip
 
 
@@ -89,9 +90,9 @@ def own_figures(z: np.ndarray, y: np.ndarray) -> list[str]:
     small_problem = realistic(1000, 10)
     small = best(lambda: calibrant.make("ts").fit(*small_problem), 50)
     return [
-        f"- one read of the array (`z.max()`): {1e3 * read:.1f} ms; one pass of temperature scaling: {1e3 * one:.1f} ms, "
+        f"- one read of the array (`z.max()`): {1e3 * read:.1f} ms; one pass of temperature scaling: {1e3 * one:.1f} ms, "  # noqa: E501
         f"{one / read:.1f} reads",
-        f"- copying the array: {1e3 * copy:.1f} ms; `predict_proba` of ts: {1e3 * predict:.1f} ms, {predict / copy:.2f} copies",
+        f"- copying the array: {1e3 * copy:.1f} ms; `predict_proba` of ts: {1e3 * predict:.1f} ms, {predict / copy:.2f} copies",  # noqa: E501
         f"- ts on 1,000 × 10: {1e3 * small:.2f} ms",
     ]
 
@@ -104,7 +105,7 @@ def growth() -> list[str]:
     for name in ("ts", "ets", "vector"):
         times = {}
         for size, (z, y) in problems.items():
-            times[size] = best(lambda z=z, y=y: calibrant.make(name).fit(z, y), 3)
+            times[size] = best(lambda z=z, y=y, name=name: calibrant.make(name).fit(z, y), 3)
         rows = [s for s in times if s[0] * s[1] >= 500_000]  # below, fixed costs hide the growth
         design = np.array([[1, np.log(n), np.log(k)] for n, k in rows])
         _, a, b = np.linalg.lstsq(design, np.log([times[s] for s in rows]), rcond=None)[0]
