@@ -243,7 +243,7 @@ _BROKEN: dict[str, tuple[str, Any, str]] = {
     "text scores": ("a.npz", _npz(logits=LOGITS.astype(str), y=LABELS), "must hold numbers"),
     "text weights": ("a.npz", _npz(logits=LOGITS, y=LABELS, weights=LABELS.astype(str)), "weights must hold numbers"),
     "bad embeddings": ("a.npz", _npz(logits=LOGITS, y=LABELS, embeddings=LOGITS * np.nan), "embeddings contains NaN"),
-    "label outside": ("a.npz", _npz(logits=LOGITS, y=np.where(np.arange(30) == 4, 11, LABELS)), "y (does not fit|holds)"),
+    "label outside": ("a.npz", _npz(logits=LOGITS, y=np.where(np.arange(30) == 4, 11, LABELS)), "does not fit|y holds"),
     "cell": ("a.csv", lambda p: p.write_text("logit_0,logit_1,y\n1,2,0\n3,x,1\n"), "logit_1 .*'x' in row 1"),
     "empty cell": ("a.csv", lambda p: p.write_text("logit_0,logit_1,y\n1,,0\n3,4,1\n"), "empty cell in row 0"),
     "short row": ("a.csv", lambda p: p.write_text("logit_0,logit_1,y\n1,2,0\n3,4\n"), "row 1 has the wrong number"),
