@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .calibrated_model import CalibratedModel as CalibratedModel
     from .calibrator import Calibrator as Calibrator
     from .errors import CalibrantError as CalibrantError
     from .errors import CalibrationWarning as CalibrationWarning
@@ -28,6 +29,7 @@ __version__ = "0.1.0"
 _PLACES = {
     "BinwiseTemperatureScaling": "maps.scaling.binwise",
     "CalibrantError": "errors",
+    "CalibratedModel": "calibrated_model",
     "CalibrationWarning": "errors",
     "Calibrator": "calibrator",
     "Chain": "operators.chain",

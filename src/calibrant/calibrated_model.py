@@ -1,0 +1,246 @@
+"""A whole classifier with calibrated probabilities: an estimator, and a map fitted on its held-out scores."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import check_cv
+from sklearn.utils import Bunch, get_tags, indexable
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
+
+from .arrays import best_column
+from .calibrator import Calibrator
+from .errors import CalibrationWarning, InvalidInput
+from .fitted_pair import METHODS, FittedPair, Held, fit_map, fit_maps, hold_out, pick_method, scores_of
+from .parameters import AnyOf, Instance, Integer, OneOf, check_parameters
+from .registry import make
+from .validation import as_labels, as_weights
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["CalibratedModel"]
+
+
+class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """A classifier whose probabilities are corrected by a map fitted on scores it was not trained on.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Anything with ``fit`` and one of the score methods: a pipeline, a search, a `FrozenEstimator`.
+    calibrator : Calibrator or str
+        A map, or its registered name. It is cloned; its ``inputs`` and ``classes`` are set by the method of scores.
+    cv : int, splitter, iterable of (train, test) or "prefit"
+        How rows are held out. "prefit", or a `FrozenEstimator`, uses the estimator as it is and fits the map on all
+        rows, which the estimator must not have seen.
+    response_method : {"auto", "decision_function", "predict_log_proba", "predict_proba"}
+        Where scores come from. The first two give logits, the last probabilities. "auto" takes the first of the
+        three, in this order, that the estimator has; the values play no role.
+    ensemble : bool
+        True: one estimator and one map a split, whose probabilities are averaged (a split that holds out rows of one
+        class only uses the map of all held-out rows). False: one map, fitted on the
+        held-out scores of all splits together, and one estimator, fitted on all rows.
+    n_jobs : int, optional
+        Splits fitted at the same time, by joblib.
+
+    Attributes
+    ----------
+    classes_ : array of shape (K,)
+    calibrated_classifiers_ : list of FittedPair
+        Each has ``estimator``, ``calibrator`` and ``predict_proba``.
+    response_method_ : str
+        The method in use.
+    fit_reports_ : list of FitReport
+    n_features_in_, feature_names_in_
+        As the estimator has them.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = load_iris(return_X_y=True)
+    >>> CalibratedModel(GaussianNB(), "ts", cv=3).fit(X, y).predict_proba(X).shape
+    (150, 3)
+    """
+
+    _constraints: ClassVar[dict[str, Any]] = {
+        "calibrator": Instance((Calibrator, str), "a calibrator, or the registered name of one"),
+        "response_method": OneOf("auto", *METHODS),
+        "ensemble": OneOf(True, False),
+        "n_jobs": AnyOf(OneOf(None), Integer(low=-(2**31))),
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        calibrator: Calibrator | str = "ts",
+        *,
+        cv: Any = 5,
+        response_method: str = "auto",
+        ensemble: bool = True,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.calibrator = calibrator
+        self.cv = cv
+        self.response_method = response_method
+        self.ensemble = ensemble
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
+        """Fit the estimator and the map.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Whatever the estimator takes.
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+            For the map, and for the estimator where it takes weights.
+        **fit_params
+            Handed to the estimator's fit, or routed where metadata routing is on.
+        """
+        calibrator = self._check_parameters()
+        y = _target(y)
+        X, y, sample_weight = indexable(X, y, sample_weight)
+        weights = as_weights(sample_weight, len(y))
+        routed = self._routed(sample_weight, fit_params)
+        self.response_method_ = pick_method(self.estimator, self.response_method)
+        if self._is_prefit:
+            self._fit_map_only(X, y, weights, calibrator)
+        else:
+            self._fit_both(X, y, weights, calibrator, routed)
+        first = self.calibrated_classifiers_[0].estimator
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(first, name):
+                setattr(self, name, getattr(first, name))
+            elif hasattr(self, name):
+                delattr(self, name)
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray[np.floating]:
+        """Return calibrated probabilities of shape (n, K), averaged over the ensemble."""
+        check_is_fitted(self)
+        return _mean([pair.predict_proba(X) for pair in self.calibrated_classifiers_])
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable class of each row; ties are broken by the scores of the estimators."""
+        check_is_fitted(self)
+        scores = [pair.scores(X) for pair in self.calibrated_classifiers_]
+        pairs = zip(self.calibrated_classifiers_, scores, strict=True)
+        probabilities = _mean([pair.calibrator.predict_proba(z) for pair, z in pairs])
+        return self.classes_[best_column(probabilities, _mean(scores))]
+
+    @property
+    def fit_reports_(self) -> list[Any]:
+        """The report of each fitted map."""
+        check_is_fitted(self)
+        return [pair.calibrator.fit_report_ for pair in self.calibrated_classifiers_]
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Say which metadata goes where: to the estimator's fit and to the splitter's split."""
+        to_fit, to_split = (MethodMapping().add(caller="fit", callee=callee) for callee in ("fit", "split"))
+        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
+        return router.add(estimator=self.estimator, method_mapping=to_fit).add(
+            splitter=self.cv if hasattr(self.cv, "split") else None, method_mapping=to_split
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
+        return tags
+
+    # The steps of a fit -----------------------------------------------------------------------------------------
+
+    @property
+    def _is_prefit(self) -> bool:
+        return isinstance(self.estimator, FrozenEstimator) or (isinstance(self.cv, str) and self.cv == "prefit")
+
+    def _check_parameters(self) -> Calibrator:
+        check_parameters(self, self._constraints)
+        if isinstance(self.cv, str) and self.cv != "prefit":
+            raise InvalidInput(
+                "CalibratedModel: cv is not valid",
+                seen=repr(self.cv),
+                allowed='a number of folds, a splitter, "prefit"',
+            )
+        if not hasattr(self.estimator, "fit"):
+            raise InvalidInput("CalibratedModel: estimator has no fit method", seen=repr(self.estimator))
+        calibrator = make(self.calibrator) if isinstance(self.calibrator, str) else self.calibrator
+        if calibrator.traits.needs != "scores":
+            raise InvalidInput(
+                f"CalibratedModel: calibrator {type(calibrator).__name__} needs {calibrator.traits.needs}, which an "
+                "estimator does not give"
+            )
+        return calibrator
+
+    def _routed(self, sample_weight: Any, fit_params: dict[str, Any]) -> Any:
+        if get_config()["enable_metadata_routing"]:
+            return process_routing(self, "fit", sample_weight=sample_weight, **fit_params)
+        for_estimator = dict(fit_params)
+        if sample_weight is not None and has_fit_parameter(self.estimator, "sample_weight"):
+            for_estimator["sample_weight"] = sample_weight
+        elif sample_weight is not None and not self._is_prefit:
+            warnings.warn(
+                f"{type(self.estimator).__name__} does not take sample_weight: the weights are used for the map only",
+                CalibrationWarning,
+                stacklevel=3,
+            )
+        return Bunch(estimator=Bunch(fit=for_estimator), splitter=Bunch(split={}))
+
+    def _fit_map_only(self, X: Any, y: Any, weights: Any, calibrator: Calibrator) -> None:
+        check_is_fitted(self.estimator)
+        self.classes_ = np.asarray(self.estimator.classes_)
+        labels, _ = as_labels(y, len(self.classes_), len(y), self.classes_)
+        scores = scores_of(self.estimator, X, self.classes_, self.response_method_)
+        fitted = fit_map(calibrator, Held(scores, labels, weights), self.response_method_)
+        self.calibrated_classifiers_ = [FittedPair(self.estimator, fitted, self.classes_, self.response_method_)]
+
+    def _fit_both(self, X: Any, y: Any, weights: Any, calibrator: Calibrator, routed: Any) -> None:
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise InvalidInput(
+                "y holds one class only: a classifier needs at least two", seen=repr(self.classes_.tolist())
+            )
+        splitter: Any = check_cv(self.cv, y, classifier=True)
+        splits = list(splitter.split(X, y, **routed.splitter.split))
+        method, params = self.response_method_, routed.estimator.fit
+        parts: Any = Parallel(n_jobs=self.n_jobs)(
+            delayed(hold_out)(clone(self.estimator), X, y, train, test, self.classes_, method, params)
+            for train, test in splits
+        )
+        held = [
+            Held(scores, labels[test], None if weights is None else weights[test])
+            for (_, scores), (_, test) in zip(parts, splits, strict=True)
+        ]
+        if self.ensemble:
+            fitted = zip((estimator for estimator, _ in parts), fit_maps(calibrator, held, method), strict=True)
+        else:
+            whole: Any = clone(self.estimator)
+            fitted = [(whole.fit(X, y, **params), fit_map(calibrator, Held.joined(held), method))]
+        self.calibrated_classifiers_ = [FittedPair(e, c, self.classes_, method) for e, c in fitted]
+
+
+def _target(y: Any) -> NDArray[Any]:
+    if y is None:
+        raise InvalidInput("CalibratedModel requires y to be passed, but the target y is None")
+    y = column_or_1d(y, warn=True)
+    check_classification_targets(y)
+    return y
+
+
+def _mean(parts: list[NDArray[np.floating]]) -> NDArray[np.floating]:
+    total = parts[0].copy()
+    for part in parts[1:]:
+        total += part
+    return total / total.dtype.type(len(parts))

@@ -1,0 +1,130 @@
+"""An estimator with the map that corrects it, and how its scores are read."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _check_method_params
+
+from .calibrator import Calibrator
+from .errors import CalibrationWarning, InvalidInput
+
+__all__ = ["METHODS", "FittedPair", "Held", "fit_map", "fit_maps", "hold_out", "pick_method", "scores_of"]
+
+# What each method gives, and the score of a class that the estimator has never seen.
+METHODS = {"decision_function": "logits", "predict_log_proba": "logits", "predict_proba": "probabilities"}
+_NEVER = {"logits": -np.inf, "probabilities": 0.0}
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Scores of rows that an estimator was not trained on, with their label indices and weights."""
+
+    scores: NDArray[np.floating]
+    labels: NDArray[np.int64]
+    weights: NDArray[np.float64] | None
+
+    @property
+    def has_one_class(self) -> bool:
+        """Whether all rows with a positive weight have the same label."""
+        labels = self.labels if self.weights is None else self.labels[self.weights > 0]
+        return len(labels) == 0 or labels.min() == labels.max()
+
+    @staticmethod
+    def joined(parts: list[Held]) -> Held:
+        """Return the rows of all parts as one."""
+        weights = [part.weights for part in parts if part.weights is not None]
+        return Held(
+            np.concatenate([part.scores for part in parts]),
+            np.concatenate([part.labels for part in parts]),
+            np.concatenate(weights) if weights else None,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FittedPair:
+    """A fitted estimator and the fitted map behind it."""
+
+    estimator: Any
+    calibrator: Calibrator
+    classes: NDArray[Any]
+    response_method: str
+
+    def scores(self, X: Any) -> NDArray[np.floating]:
+        """Return the estimator's scores, one column a class."""
+        return scores_of(self.estimator, X, self.classes, self.response_method)
+
+    def predict_proba(self, X: Any) -> NDArray[np.floating]:
+        """Return the calibrated probabilities."""
+        return self.calibrator.predict_proba(self.scores(X))
+
+
+def pick_method(estimator: Any, wanted: str) -> str:
+    """Return the method asked for, or with "auto" the first of `METHODS` that the estimator has."""
+    names = tuple(METHODS) if wanted == "auto" else (wanted,)
+    for name in names:
+        if hasattr(estimator, name):
+            return name
+    raise InvalidInput(
+        f"CalibratedModel: estimator {type(estimator).__name__} has no {' or '.join(names)}",
+        hint="SVC gives scores by decision_function" if wanted != "auto" else "",
+    )
+
+
+def scores_of(estimator: Any, X: Any, classes: NDArray[Any], method: str) -> NDArray[np.floating]:
+    """Scores with one column for each of ``classes``, in their order, whatever the estimator has seen of them."""
+    with np.errstate(divide="ignore"):  # the logarithm of an exact zero is -inf, and that is what it should be
+        scores = np.asarray(getattr(estimator, method)(X))
+    if scores.dtype not in (np.float32, np.float64):
+        scores = scores.astype(np.float64)
+    if scores.ndim == 1:
+        scores = np.stack([np.zeros_like(scores), scores], axis=1)
+    seen = np.asarray(estimator.classes_)
+    if scores.ndim != 2 or scores.shape[1] != len(seen):
+        raise InvalidInput(
+            f"CalibratedModel: {method} of {type(estimator).__name__} must give one column a class",
+            seen=f"shape {scores.shape} for {len(seen)} classes",
+            hint='SVC needs decision_function_shape="ovr"',
+        )
+    if np.array_equal(seen, classes):
+        return scores
+    full = np.full((len(scores), len(classes)), _NEVER[METHODS[method]], dtype=scores.dtype)
+    full[:, np.searchsorted(classes, seen)] = scores
+    return full
+
+
+def fit_maps(calibrator: Calibrator, held: list[Held], method: str) -> list[Calibrator]:
+    """Fit a copy of the map on the held-out rows of each split.
+
+    Rows of one class alone fit no map: such a split takes the map of the held-out rows of all splits.
+    """
+    lonely = sum(part.has_one_class for part in held)
+    if not lonely or len(held) == 1:
+        return [fit_map(calibrator, part, method) for part in held]
+    warnings.warn(
+        f"{lonely} of {len(held)} splits hold out rows of one class only; they use the map fitted on all held-out rows",
+        CalibrationWarning,
+        stacklevel=4,
+    )
+    pooled = fit_map(calibrator, Held.joined(held), method)
+    return [pooled if part.has_one_class else fit_map(calibrator, part, method) for part in held]
+
+
+def fit_map(calibrator: Calibrator, held: Held, method: str) -> Calibrator:
+    """Return a copy of the map, told what the scores are, fitted on the held-out rows."""
+    copy = calibrator.unfitted().set_params(inputs=METHODS[method], classes=np.arange(held.scores.shape[1]))
+    return copy.fit(held.scores, held.labels, held.weights)
+
+
+def hold_out(
+    estimator: Any, X: Any, y: Any, train: Any, test: Any, classes: NDArray[Any], method: str, params: Any
+) -> tuple[Any, NDArray[np.floating]]:
+    """Fit the estimator on one part of the rows and score the other."""
+    chosen = _check_method_params(X, params=params, indices=train)
+    estimator.fit(_safe_indexing(X, train), _safe_indexing(y, train), **chosen)
+    return estimator, scores_of(estimator, _safe_indexing(X, test), classes, method)
