@@ -166,7 +166,7 @@ def test_one_column_is_the_event(tmp_path: Path) -> None:
     path = _csv(tmp_path / "a.csv", "prob,y", PROBS[:, 0].tolist(), (LABELS == 0).tolist())
     data = files.read(path)
     assert data.fit.scores.shape == (30,)
-    assert data.labels(data.fit).dtype == bool
+    assert data.plain_classes
     assert len(data.classes) == 2
 
 
@@ -243,7 +243,7 @@ _BROKEN: dict[str, tuple[str, Any, str]] = {
     "text scores": ("a.npz", _npz(logits=LOGITS.astype(str), y=LABELS), "must hold numbers"),
     "text weights": ("a.npz", _npz(logits=LOGITS, y=LABELS, weights=LABELS.astype(str)), "weights must hold numbers"),
     "bad embeddings": ("a.npz", _npz(logits=LOGITS, y=LABELS, embeddings=LOGITS * np.nan), "embeddings contains NaN"),
-    "label outside": ("a.npz", _npz(logits=LOGITS, y=np.where(np.arange(30) == 4, 11, LABELS)), "does not fit|y holds"),
+    "label outside": ("a.npz", _npz(logits=LOGITS, y=np.where(np.arange(30) == 4, 11, LABELS)), "y does not fit"),
     "cell": ("a.csv", lambda p: p.write_text("logit_0,logit_1,y\n1,2,0\n3,x,1\n"), "logit_1 .*'x' in row 1"),
     "empty cell": ("a.csv", lambda p: p.write_text("logit_0,logit_1,y\n1,,0\n3,4,1\n"), "empty cell in row 0"),
     "short row": ("a.csv", lambda p: p.write_text("logit_0,logit_1,y\n1,2,0\n3,4\n"), "row 1 has the wrong number"),

@@ -62,6 +62,7 @@ def named_pieces(path: str, keys: Sequence[str], names: Names) -> dict[str, tupl
 
 def assemble(path: str, pieces: Sequence[Piece], names: Names, keys: Sequence[str], digest: str) -> Dataset:
     """Group the pieces into parts, settle the kind and the classes, and check everything."""
+    pieces = [_plain_labels(piece) if piece.role == "labels" else piece for piece in pieces]
     parts = _parts(path, pieces, names, keys)
     kinds = {part: _kind(path, group["scores"], names) for part, group in parts.items()}
     if len(set(kinds.values())) > 1:
@@ -216,10 +217,15 @@ def _rows(group: Group) -> Rows:
     keys = {role: piece.key for role, piece in group.items()}
     arrays = {role: piece.values for role, piece in group.items()}
     scores = arrays.pop("scores")
-    rows = Rows(scores, keys=keys, **arrays)
-    if rows.labels is not None and rows.labels.ndim == 2:
-        rows = replace(rows, labels=rows.labels[:, 0])
-    return rows
+    return Rows(scores, keys=keys, **arrays)
+
+
+def _plain_labels(piece: Piece) -> Piece:
+    """Truth values become 0 and 1, and a single column a vector."""
+    values = piece.values
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    return replace(piece, values=values.astype(np.int64) if values.dtype == bool else values)
 
 
 def _list(names: Sequence[str], most: int = 12) -> str:

@@ -14,13 +14,20 @@ from .atomic import replacing
 from .container import pack, unpack
 from .state import Tensors, decode, encode
 
-__all__ = ["FORMAT", "read_document", "read_map", "save_map"]
+__all__ = ["FORMAT", "read_document", "read_map", "save_map", "to_bytes"]
 
 FORMAT = 1
 
 
 def save_map(fitted: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted calibrator; whatever stops it, ``path`` holds the old file or the new one."""
+    data = to_bytes(fitted)
+    with replacing(path) as out:
+        out.write(data)
+
+
+def to_bytes(fitted: Any) -> bytes:
+    """Return the file of a fitted calibrator."""
     tensors: Tensors = {}
     tree = encode(fitted, tensors, type(fitted).__name__)
     document = {
@@ -30,9 +37,7 @@ def save_map(fitted: Any, path: str | os.PathLike[str]) -> None:
         "summary": _summary(fitted),
         "calibrator": tree,
     }
-    data = pack(document, tensors)
-    with replacing(path) as out:
-        out.write(data)
+    return pack(document, tensors)
 
 
 def _summary(fitted: Any) -> dict[str, Any]:

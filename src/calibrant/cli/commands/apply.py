@@ -1,0 +1,43 @@
+"""``calibrant apply``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ..main import COMMANDS
+from ..options import common, data_options, read_data
+from ..output import print_json, say
+
+__all__ = ["command"]
+
+
+@click.command(
+    "apply",
+    help=COMMANDS["apply"]
+    + "\n\nThe output holds the probabilities, and the labels where FILE has some: .npz, .npy, .csv, .tsv or .parquet, "
+    "or - for a table on standard output.",
+)
+@click.argument("calibrator", metavar="MAP")
+@click.argument("file", metavar="FILE")
+@click.option("-o", "--output", required=True, metavar="PATH", help="Where to write; - for standard output.")
+@data_options
+@common
+def command(calibrator: str, file: str, output: str, names: Any, as_json: bool, seed: int, quiet: bool) -> None:
+    """Apply a saved map to the scores of a file."""
+    from ...files.writing import write_probabilities
+    from ...loading import load
+    from ..figures import predict
+
+    if output == "-" and as_json:
+        raise click.UsageError("--json and --output - both claim standard output; hint: name a file")
+    fitted = load(calibrator)
+    data = read_data(file, names)
+    parts = {name: predict(fitted, data, rows) for name, rows in data.parts.items()}
+    write_probabilities(output, data, parts)
+    rows = {name or "all": len(p) for name, p in parts.items()}
+    if as_json:
+        print_json("apply", calibrator=calibrator, file=file, output=output, rows=rows)
+    elif output != "-":
+        say(f"{sum(rows.values())} rows corrected; saved to {output}", quiet)

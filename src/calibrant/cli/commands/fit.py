@@ -1,0 +1,66 @@
+"""``calibrant fit``."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from ..main import COMMANDS
+from ..options import common, data_options, method_names, parse_parameters, read_data
+from ..output import print_json, print_table, say
+
+__all__ = ["command"]
+
+
+@click.command("fit", help=COMMANDS["fit"] + "\n\nFits on the validation part of a split, and judges on its test part.")
+@click.argument("file", metavar="FILE")
+@click.option("--method", required=True, metavar="NAME", shell_complete=method_names, help='A map; "a > b" chains two.')
+@click.option("-o", "--output", required=True, metavar="PATH", help="Where to save the map; - for standard output.")
+@click.option("--set", "pairs", multiple=True, metavar="NAME=VALUE", help="A parameter of the map; may be repeated.")
+@data_options
+@common
+def command(
+    file: str, method: str, output: str, pairs: tuple[str, ...], names: Any, as_json: bool, seed: int, quiet: bool
+) -> None:
+    """Fit a map and save it."""
+    from ..figures import fit as fit_rows
+    from ..figures import judge, make_seeded
+
+    if output == "-" and as_json:
+        raise click.UsageError("--json and --output - both claim standard output; hint: name a file for the map")
+    calibrator = make_seeded(method, parse_parameters(pairs), seed)
+    data = read_data(file, names)
+    fitted = fit_rows(calibrator, data)
+    save(fitted, output)
+    report = fitted.fit_report_
+    if output == "-":
+        return
+    table = {"rows": len(data.fit), "classes": len(data.classes), "converged": report.converged}
+    losses = {"before": report.loss_before, "after": report.loss_after}
+    judged = None if data.test is None else judge(fitted, data, data.test)
+    if as_json:
+        loss = {"name": report.loss, **losses, "held_out_before": report.held_out_before}
+        loss["held_out_after"] = report.held_out_after
+        print_json("fit", method=method, output=output, **table, loss=loss, test=judged)
+        return
+    if judged is not None:
+        before, after = judged["before"], judged["after"]
+        print_table(("on the test rows", "before", "after"), [(name, before[name], after[name]) for name in before])
+    else:
+        rows: list[Any] = [(f"{report.loss} on the rows fitted", losses["before"], losses["after"])]
+        if report.held_out_after is not None:
+            rows.append((f"{report.loss} held out", report.held_out_before, report.held_out_after))
+        print_table(("", "before", "after"), rows)
+    say(f"fitted {method} on {len(data.fit)} rows; saved to {output}", quiet)
+
+
+def save(fitted: Any, output: str) -> None:
+    """Save to a path, or to standard output for ``-``."""
+    if output != "-":
+        fitted.save(output)
+        return
+    from ...files.saving import to_bytes
+
+    sys.stdout.buffer.write(to_bytes(fitted))

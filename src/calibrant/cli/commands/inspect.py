@@ -1,0 +1,75 @@
+"""``calibrant inspect``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..main import COMMANDS
+from ..options import common, data_options, read_data
+from ..output import print_json, print_table
+
+__all__ = ["command"]
+
+
+@click.command("inspect", help=COMMANDS["inspect"])
+@click.argument("file", metavar="FILE")
+@data_options
+@common
+def command(file: str, names: Any, as_json: bool, seed: int, quiet: bool) -> None:
+    """Tell what is in a file."""
+    from ...files.reading import FORMATS
+
+    suffix = Path(file).suffix.lower()
+    is_data = suffix in FORMATS or file == "-"
+    facts = _data_facts(read_data(file, names)) if is_data else _map_facts(file)
+    if as_json:
+        print_json("inspect", file=file, what="data" if is_data else "map", **facts)
+        return
+    print_table(("", file), [(key.replace("_", " "), _words(value)) for key, value in facts.items()], left=2)
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, dict):
+        return "\n".join(f"{k}: {_words(v)}" for k, v in value.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(str, value[:20])) + (", …" if len(value) > 20 else "")
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _map_facts(path: str) -> dict[str, Any]:
+    """What the file says of itself; the map is loaded too, so that a file which inspect shows is one which works."""
+    from ...files.saving import read_document
+    from ...loading import load
+
+    document, fitted = read_document(path), load(path)
+    summary = dict(document["summary"])
+    loss = {key: summary.pop(key) for key in ("before", "after", "held_out_before", "held_out_after")}
+    return {
+        "map": repr(fitted),
+        "saved": document["saved"],
+        "written_by": f"calibrant {document['calibrant']}, format {document['format']}",
+        "fitted_on_rows": summary["rows"],
+        "classes": [str(c) for c in fitted.classes_.tolist()],
+        "inputs": fitted.inputs,
+        summary["loss"]: loss,
+        "traits": summary["traits"],
+        "state": {k: v for k, v in vars(fitted).items() if k.endswith("_") and isinstance(v, (int, float, str))},
+        "arrays": document["arrays"],
+    }
+
+
+def _data_facts(data: Any) -> dict[str, Any]:
+    from ..figures import facts
+
+    parts = {name or "all": facts(data, rows) for name, rows in data.parts.items()}
+    return {
+        "kind": data.kind,
+        "classes": len(data.classes),
+        "class_names": list(data.class_names),
+        "parts": parts,
+        "unused": list(data.unused),
+        "sha256": data.digest,
+    }

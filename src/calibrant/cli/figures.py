@@ -1,0 +1,115 @@
+"""What commands compute from a data set and a map: the seam between files and the library."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays import softmax
+from ..calibrator import Calibrator
+from ..errors import InvalidInput
+from ..files import Dataset, Rows
+from ..registry import make
+from ..validation import as_scores
+
+__all__ = ["facts", "fit", "judge", "make_seeded", "measured_parts", "predict", "probabilities"]
+
+
+def make_seeded(method: str, parameters: dict[str, Any], seed: int) -> Calibrator:
+    """Make a map by name, with the seed where it has randomness."""
+    made = make(method, **parameters)
+    random = [p for p in made.get_params(deep=True) if p.rsplit("__", 1)[-1] == "random_state"]
+    if random and "random_state" not in parameters:
+        made.set_params(**dict.fromkeys(random, seed))
+    return made
+
+
+def inputs_of(calibrator: Calibrator, data: Dataset, rows: Rows) -> NDArray[Any]:
+    """Return what the map takes: the scores, or the embeddings."""
+    if calibrator.traits.needs != "embeddings":
+        return rows.scores
+    if rows.embeddings is None:
+        raise InvalidInput(
+            f"{type(calibrator).__name__} needs embeddings, and {data.path} has none",
+            allowed="a key named embeddings",
+            hint="name the one that holds them with --embeddings",
+        )
+    return rows.embeddings
+
+
+def fit(calibrator: Calibrator, data: Dataset) -> Calibrator:
+    """Fit a fresh map on the rows for fitting."""
+    calibrator.set_params(inputs=data.kind, classes=None if data.plain_classes else data.classes)
+    rows = data.fit
+    return calibrator.fit(inputs_of(calibrator, data, rows), data.labels(rows), sample_weight=rows.weights)
+
+
+def predict(fitted: Calibrator, data: Dataset, rows: Rows) -> NDArray[Any]:
+    """Return a fitted map's probabilities; logits and probabilities are both welcome, whatever it was fitted on."""
+    fitted.set_params(inputs=data.kind)
+    if len(fitted.classes_) != len(data.classes):
+        raise InvalidInput(
+            "the map and the data have different numbers of classes",
+            seen=f"{len(fitted.classes_)} in the map, {len(data.classes)} in {data.path}",
+        )
+    return fitted.predict_proba(inputs_of(fitted, data, rows))
+
+
+def probabilities(data: Dataset, rows: Rows, fitted: Calibrator | None = None) -> NDArray[Any]:
+    """Return probabilities as they came or as a map corrects them: (n, K), or (n,) for the probability of an event."""
+    raw = fitted is None
+    found = softmax(as_scores(rows.scores, data.kind).logits) if raw else predict(fitted, data, rows)
+    return found[:, 1] if rows.scores.ndim == 1 else found
+
+
+def measured_parts(data: Dataset, fitted: Calibrator | None, seed: int) -> dict[str, dict[str, Any]]:
+    """Measure the test part of a split, or each of several sets."""
+    chosen = {"test": data.test} if data.test is not None else dict(data.parts)
+    return {name: measured(data, rows, fitted, seed) for name, rows in chosen.items()}
+
+
+def measured(data: Dataset, rows: Rows, fitted: Calibrator | None, seed: int) -> dict[str, Any]:
+    """Measure some rows."""
+    p = probabilities(data, rows, fitted)
+    return {"rows": len(rows), "classes": len(data.classes), "metrics": metrics(data, rows, p)}
+
+
+def metrics(data: Dataset, rows: Rows, p: NDArray[Any]) -> dict[str, float]:
+    """Return the metrics of some rows by name."""
+    from .. import metrics as room
+
+    y = data.labels(rows)
+    options: dict[str, Any] = {"sample_weight": rows.weights}
+    if p.ndim == 2 and not data.plain_classes:
+        options["classes"] = data.classes
+    right = np.asarray(y == (data.classes[p.argmax(axis=1)] if p.ndim == 2 else data.classes[(p > 0.5).astype(int)]))
+    found = {"accuracy": float(np.average(right, weights=rows.weights))}
+    for name in ("nll", "brier", "ece", "ece_sweep", "ece_debiased", "smece", "ks_error", "mce", "cwece"):
+        if hasattr(room, name):
+            found[name] = float(getattr(room, name)(y, p, **options))
+    return found
+
+
+def judge(fitted: Calibrator, data: Dataset, rows: Rows) -> dict[str, dict[str, float]]:
+    """Return the metrics of some rows before and after a map."""
+    before = metrics(data, rows, probabilities(data, rows))
+    return {"before": before, "after": metrics(data, rows, probabilities(data, rows, fitted))}
+
+
+def facts(data: Dataset, rows: Rows) -> dict[str, Any]:
+    """Return what a person should know of some rows before believing any figure."""
+    scores = np.asarray(rows.scores)
+    found: dict[str, Any] = {
+        "rows": len(rows),
+        "scores": f"{scores.dtype} {scores.shape}, {scores.min():.6g} to {scores.max():.6g}",
+        "keys": dict(rows.keys or {}),
+    }
+    p = softmax(as_scores(rows.scores, data.kind).logits)
+    found["exact_zeros"], found["exact_ones"] = int((p == 0).sum()), int((p == 1).sum())
+    found["tied_rows"] = int(((p == p.max(axis=1, keepdims=True)).sum(axis=1) > 1).sum())
+    if rows.labels is not None:
+        found["classes_seen"] = len(np.unique(rows.labels))
+        found["accuracy"] = float((data.classes[p.argmax(axis=1)] == rows.labels).mean())
+    return found

@@ -1,0 +1,99 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+__all__ = ["common", "data_options", "method_names", "parse_parameters", "read_data"]
+
+
+def common(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --json, --seed, --threads, --quiet and --debug; the command receives ``as_json``, ``seed`` and ``quiet``."""
+
+    @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+    @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all randomness.")
+    @click.option("--threads", type=click.IntRange(min=1), help="Threads to use; the results are the same.")
+    @click.option("-q", "--quiet", is_flag=True, help="No messages on standard error but errors.")
+    @click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
+    @functools.wraps(function)
+    def wrapped(*arguments: Any, threads: int | None, **keywords: Any) -> Any:
+        if threads is not None:
+            _limit_threads(threads)
+        return function(*arguments, **keywords)
+
+    return wrapped
+
+
+def _limit_threads(threads: int) -> None:
+    from threadpoolctl import threadpool_limits
+
+    from ..threads import set_threads
+
+    set_threads(threads)
+    threadpool_limits(threads)
+
+
+_DATA_OPTIONS = [
+    click.option("--kind", type=click.Choice(["logits", "probs"]), help="What the scores are, if no name says it."),
+    click.option("--scores", metavar="NAME", help="Key of the scores; in tables a prefix, a pattern or a list a,b,c."),
+    click.option("--labels", metavar="NAME", help="Key or column of the labels; for .npy another file."),
+    click.option("--embeddings", metavar="NAME", help="Key of the embeddings."),
+    click.option("--weights", metavar="NAME", help="Key or column of the weights of the rows."),
+    click.option("--groups", metavar="NAME", help="Key or column of the groups of the rows."),
+    click.option("--part", metavar="NAME", help="Use this part of a split, or this set, alone."),
+    click.option("--allow-torch", is_flag=True, help="Read .pt files, with torch's weights-only loader."),
+]
+
+
+def data_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say what is what in a data file; the command receives them as ``names``."""
+
+    @functools.wraps(function)
+    def wrapped(*arguments: Any, **keywords: Any) -> Any:
+        keys = ("kind", "scores", "labels", "embeddings", "weights", "groups", "part", "allow_torch")
+        names = {key: keywords.pop(key) for key in keys}
+        return function(*arguments, names=names, **keywords)
+
+    made: Any = wrapped
+    for option in reversed(_DATA_OPTIONS):
+        made = option(made)
+    return made
+
+
+def read_data(path: str, names: dict[str, Any]) -> Any:
+    """Read a data file with the names the user gave."""
+    from ..files import read
+
+    return read(path, **names)
+
+
+def method_names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Complete the name of a map."""
+    from ..registry import names
+
+    return [name for name in names() if name.startswith(incomplete)]
+
+
+def parse_parameters(pairs: tuple[str, ...]) -> dict[str, Any]:
+    """Return ``--set key=value`` pairs as a dict; a value is a number, true, false, none or text."""
+    words = {"true": True, "false": False, "none": None}
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals or not key:
+            raise click.BadParameter(f"{pair!r} is not NAME=VALUE", param_hint="--set")
+        found[key] = words[text.lower()] if text.lower() in words else _number(text)
+    return found
+
+
+def _number(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

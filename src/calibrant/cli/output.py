@@ -1,0 +1,92 @@
+"""Printing: data to standard output, messages and progress to standard error."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import click
+
+from .. import __version__
+
+__all__ = ["number", "plain", "print_json", "print_table", "progress", "say"]
+
+JSON_FORMAT = 1
+
+
+def say(text: str, quiet: bool = False) -> None:
+    """Write a message to standard error."""
+    if not quiet:
+        click.echo(text, err=True)
+
+
+def print_json(command: str, **values: Any) -> None:
+    """Print one object with the version of its format; numbers that JSON lacks become null or "inf"."""
+    document = {"format": JSON_FORMAT, "calibrant": __version__, "command": command, **plain(values)}
+    click.echo(json.dumps(document, allow_nan=False, ensure_ascii=False, indent=2))
+
+
+def plain(value: Any) -> Any:
+    """Return the value as JSON has it: NumPy's types become Python's."""
+    if isinstance(value, dict):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    return value
+
+
+def number(value: Any, digits: int = 4) -> str:
+    """Return a number for people."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "–"
+    return f"{value:.{digits}f}" if isinstance(value, float) else str(value)
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, left: int = 1) -> None:
+    """Print a table to standard output; the first ``left`` columns are text, the others numbers."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for i, column in enumerate(columns):
+        table.add_column(Text(column), justify="left" if i < left else "right", no_wrap=i < 1)
+    for row in rows:
+        table.add_row(*(cell if isinstance(cell, Text) else Text(number(cell)) for cell in row))
+    width = None if sys.stdout.isatty() else 200
+    Console(file=sys.stdout, width=width, highlight=False, soft_wrap=False).print(table)
+
+
+@contextlib.contextmanager
+def progress(words: str, quiet: bool = False, after: float = 2.0) -> Iterator[Callable[[int, int], None]]:
+    """Yield ``advance(done, total)``: a bar with the time left, on a terminal, for what takes longer than ``after``."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+    bar = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+    task, begun = bar.add_task(words, total=None), time.monotonic()
+
+    def advance(done: int, total: int) -> None:
+        if not bar.live.is_started and time.monotonic() - begun > after and done < total:
+            bar.start()
+        bar.update(task, completed=done, total=total)
+
+    try:
+        yield advance
+    finally:
+        if bar.live.is_started:
+            bar.stop()

@@ -1,0 +1,163 @@
+"""The program as a whole: help, errors, exit codes, streams."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.conftest import overconfident
+
+from calibrant.cli.main import COMMANDS, main, program
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    z, y = overconfident(400, 4)
+    np.savez(tmp_path / "a.npz", logits_val=z[:200], labels_val=y[:200], logits_test=z[200:], labels_test=y[200:])
+    return tmp_path / "a.npz"
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from calibrant.cli.main import main; main(['--help']); "
+        "print([m for m in ('numpy', 'sklearn', 'scipy', 'rich', 'matplotlib', 'jinja2') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().endswith("[]")
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_every_command_has_help_and_the_listed_line(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name, "--help"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert COMMANDS[name] in shown
+    command = program.get_command(None, name)  # type: ignore[arg-type]
+    assert command is not None
+    assert command.name == name
+    for option in ("--json", "--seed", "--threads", "--quiet", "--debug"):
+        assert option in shown
+
+
+def test_no_arguments_show_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert "Commands:" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["mesure"], 2, "did you mean measure"),
+        (["measure"], 2, "Missing argument"),
+        (["measure", "a.npz", "--fial-if", "x"], 2, "--fail-if"),
+        (["measure", "none.npz"], 4, "none.npz"),
+        (["measure", "{file}", "--fail-if", "ece"], 2, "not a rule"),
+        (["measure", "{file}", "--fail-if", "ece > much"], 2, "not a rule"),
+        (["measure", "{file}", "--fail-if", "beauty > 0"], 2, "allowed: accuracy"),
+        (["measure", "{file}", "--fail-if", "ece > 0"], 1, "gate failed"),
+        (["measure", "{file}", "--fail-if", "ece > 0.9", "--fail-if", "accuracy < 0.1"], 0, ""),
+        (["measure", "{file}", "--kind", "probs"], 3, "--kind says"),
+        (["measure", "{file}", "--kind", "odds"], 2, "odds"),
+        (["measure", "{file}", "--part", "x"], 3, "no part"),
+        (["measure", "{file}", "--threads", "0"], 2, "--threads"),
+        (["fit", "{file}", "--method", "no-such", "-o", "{dir}/m"], 3, "no map has this name"),
+        (["fit", "{file}", "--method", "ts", "--set", "loss", "-o", "{dir}/m"], 2, "NAME=VALUE"),
+        (["fit", "{file}", "--method", "ts", "--set", "loss=fun", "-o", "{dir}/m"], 3, "loss"),
+        (["fit", "{file}", "--method", "ts", "-o", "{dir}/none/m"], 4, "no directory"),
+        (["fit", "{file}", "--method", "ts"], 2, "--output"),
+        (["fit", "{file}", "--method", "ts", "-o", "-", "--json"], 2, "standard output"),
+        (["apply", "{file}", "{file}", "-o", "{dir}/p.npz"], 4, "saved calibrator"),
+        (["inspect", "{dir}"], 4, "directory"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_in_one_line(
+    arguments: list[str], code: int, words: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    filled = [a.format(file=file, dir=file.parent) for a in arguments]
+    before = sorted(file.parent.iterdir())
+    assert main(filled) == code
+    captured = capsys.readouterr()
+    assert words in captured.err
+    assert captured.err.count("\n") <= 1
+    assert "Traceback" not in captured.err
+    assert sorted(file.parent.iterdir()) == before
+
+
+def test_a_fault_of_ours_is_70(file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("oh")
+
+    monkeypatch.setattr("calibrant.files.read", broken)
+    assert main(["measure", str(file)]) == 70
+    assert "report it" in capsys.readouterr().err
+    assert main(["measure", str(file), "--debug"]) == 70
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_interruption_is_130(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("calibrant.files.read", stopped)
+    assert main(["measure", str(file)]) == 130
+
+
+def test_fit_apply_inspect_measure(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    where = file.parent
+    assert main(["fit", str(file), "--method", "ts", "-o", str(where / "m.calibrant")]) == 0
+    captured = capsys.readouterr()
+    assert "nll" in captured.out
+    assert "saved to" in captured.err
+    assert main(["inspect", str(where / "m.calibrant"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["map"] == "TemperatureScaling()"
+    assert told["fitted_on_rows"] == 200
+    for ending in ("npz", "csv", "tsv", "parquet"):
+        out = where / f"p.{ending}"
+        assert main(["apply", str(where / "m.calibrant"), str(file), "-o", str(out), "-q"]) == 0
+        assert capsys.readouterr().err == ""
+        assert main(["measure", str(out), "--json"]) == 0
+        after = json.loads(capsys.readouterr().out)["parts"]["test"]["metrics"]
+        assert main(["measure", str(file), "--calibrator", str(where / "m.calibrant"), "--json"]) == 0
+        same = json.loads(capsys.readouterr().out)["parts"]["test"]["metrics"]
+        assert after["nll"] == pytest.approx(same["nll"], rel=1e-6)
+
+
+def test_json_is_one_versioned_object(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (["methods"], ["measure", str(file)], ["inspect", str(file)]):
+        assert main([*arguments, "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert told["format"] == 1
+        assert told["command"] == arguments[0]
+
+
+def test_standard_streams(file: Path) -> None:
+    run = [sys.executable, "-m", "calibrant.cli"]
+    fitted = subprocess.run(
+        [*run, "fit", "-", "--method", "ts", "-o", "-"], input=file.read_bytes(), capture_output=True
+    )
+    assert fitted.returncode == 0
+    (file.parent / "m.calibrant").write_bytes(fitted.stdout)
+    done = subprocess.run(
+        [*run, "apply", str(file.parent / "m.calibrant"), "-", "-o", "-"], input=file.read_bytes(), capture_output=True
+    )
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"prob_0,prob_1,prob_2,prob_3,label,split\n")
+    assert done.stdout.count(b"\n") == 401
+
+
+def test_completion_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--completion", "bash"]) == 0
+    assert "_CALIBRANT_COMPLETE=bash_complete" in capsys.readouterr().out
+    assert main(["--version"]) == 0
+
+
+def test_warnings_are_messages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    z, y = overconfident(12, 3)
+    np.savez(tmp_path / "a.npz", logits=z, labels=y)
+    arguments = ["fit", str(tmp_path / "a.npz"), "--method", "platt", "-o", str(tmp_path / "m")]
+    assert main(arguments) == 0
+    assert "warning: " in capsys.readouterr().err
+    assert main([*arguments, "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
