@@ -9,14 +9,17 @@
 namespace calibrant {
 namespace {
 
-constexpr std::int64_t kChunks = 64;  // partial sums are large here: few of them, whatever the number of rows
+constexpr std::int64_t kMostChunks = 64;  // partial sums are large here: few of them, whatever the number of rows
 
-// Room for one row: t, the segment of each class, where in the segment it lies, and its probability.
+// Room for one row: t and the probability of each class, the row's own curve, moments by knot.
 struct Row {
-    std::vector<double> t, place, p, values, slopes, low, high;
-    std::vector<std::int64_t> segment;
+    std::vector<double> t, p, values, slopes, widths, beyond, first, second;
     Row(std::int64_t k, const Curve& c)
-        : t(k), place(k), p(k), values(c.count), slopes(c.count), low(c.count), high(c.count), segment(k) {}
+        : t(k), p(k), values(c.count), slopes(c.count), widths(c.count), beyond(3 * c.count), first(c.count),
+          second(2 * c.count) {
+        for (std::int64_t j = 0; j + 2 < c.count; ++j) widths[j] = c.knots[j + 1] - c.knots[j];
+        widths[c.count - 2] = INFINITY;
+    }
 };
 
 // t = -log softmax(beta * z); for -inf it is +inf.
@@ -34,71 +37,89 @@ CALIBRANT_INLINE void surprises(const T* z, std::int64_t k, double beta, double*
     for (std::int64_t j = 0; j < k; ++j) t[j] += rest;
 }
 
-// The row's own values, slopes, and the range of each segment (the last one is open).
+// The row's own values and slopes.
 CALIBRANT_INLINE void bend(const Curve& c, std::int64_t station, double share, Row& row) {
     const double* v = c.values + station * c.count;
     const double* next = station + 1 < c.stations ? v + c.count : v;
     for (std::int64_t j = 0; j < c.count; ++j) row.values[j] = (1 - share) * v[j] + share * next[j];
-    for (std::int64_t j = 0; j + 1 < c.count; ++j) {
+    for (std::int64_t j = 0; j + 1 < c.count; ++j)
         row.slopes[j] = (row.values[j + 1] - row.values[j]) / (c.knots[j + 1] - c.knots[j]);
-        row.low[j] = row.values[j] < row.values[j + 1] ? row.values[j] : row.values[j + 1];
-        row.high[j] = row.values[j] < row.values[j + 1] ? row.values[j + 1] : row.values[j];
-    }
-    row.low[c.count - 2] = -INFINITY;
-    row.high[c.count - 2] = INFINITY;
 }
 
-// Fills row.segment and row.p with the unnormalised probabilities exp(v - max v); returns their sum and max v.
+// Fills row.t and row.p with v(t), the sum over segments of slope times the part of [0, t] inside; returns the largest.
+// Where all slopes are negative every term falls with t, and so does the rounded sum: the order is kept exactly.
 template <class T>
-CALIBRANT_INLINE double curve_row(const T* z, std::int64_t k, const Curve& c, Row& row, double& largest) {
-    double* t = row.t.data();
-    double* p = row.p.data();
-    std::int64_t* segment = row.segment.data();
+CALIBRANT_INLINE double scores_row(const T* z, std::int64_t k, const Curve& c, Row& row) {
+    double *t = row.t.data(), *f = row.p.data();
     surprises(z, k, c.beta, t);
+    const double start = row.values[0];
+    for (std::int64_t j = 0; j < k; ++j) f[j] = start;
+    for (std::int64_t knot = 0; knot + 1 < c.count; ++knot) {
+        const double at = c.knots[knot], slope = row.slopes[knot], width = row.widths[knot];
 #pragma omp simd
-    for (std::int64_t j = 0; j < k; ++j) segment[j] = 0;
-    for (std::int64_t knot = 1; knot + 1 < c.count; ++knot) {
-        const double at = c.knots[knot];
-#pragma omp simd
-        for (std::int64_t j = 0; j < k; ++j) segment[j] += t[j] >= at;
+        for (std::int64_t j = 0; j < k; ++j) {
+            double inside = t[j] - at;
+            inside = inside > 0 ? inside : 0;
+            inside = inside < width ? inside : width;
+            f[j] += slope * inside;
+        }
     }
-    const double *knots = c.knots, *values = row.values.data(), *slopes = row.slopes.data();
-    const double *low = row.low.data(), *high = row.high.data();
     double best = -INFINITY;
+#pragma omp simd reduction(max : best)
     for (std::int64_t j = 0; j < k; ++j) {
-        const std::int64_t s = segment[j];
-        double f = values[s] + slopes[s] * (t[j] - knots[s]);
-        f = f < low[s] ? low[s] : f;
-        f = f > high[s] ? high[s] : f;
-        p[j] = t[j] == INFINITY ? -INFINITY : f;
-        best = p[j] > best ? p[j] : best;
+        f[j] = t[j] == INFINITY ? -INFINITY : f[j];
+        best = f[j] > best ? f[j] : best;
     }
+    return best;
+}
+
+// Turns row.p from scores into unnormalised probabilities; returns their sum.
+CALIBRANT_INLINE double exponentials(std::int64_t k, double best, Row& row) {
+    double* p = row.p.data();
     double sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (std::int64_t j = 0; j < k; ++j) {
         p[j] = exp_nonpositive(p[j] - best);
         sum += p[j];
     }
-    largest = best;
     return sum;
 }
 
-CALIBRANT_INLINE double within(const Curve& c, double t, std::int64_t s) {
-    return (t - c.knots[s]) / (c.knots[s + 1] - c.knots[s]);
+// Sums of p, p d and p d^2 over the classes beyond each knot, d the distance to it; and 0 beyond the last segment's end.
+CALIBRANT_INLINE void sums_beyond(const Curve& c, std::int64_t k, Row& row) {
+    const double *t = row.t.data(), *p = row.p.data();
+    double* beyond = row.beyond.data();
+    for (std::int64_t knot = 0; knot + 1 < c.count; ++knot) {
+        const double at = c.knots[knot];
+        double s0 = 0, s1 = 0, s2 = 0;
+#pragma omp simd reduction(+ : s0, s1, s2)
+        for (std::int64_t j = 0; j < k; ++j) {
+            const double apart = t[j] - at, all = p[j];
+            const double q = apart >= 0 ? all : 0.0, d = apart >= 0 ? apart : 0.0, qd = all * d;
+            s0 += q;
+            s1 += qd;
+            s2 += qd * d;
+        }
+        beyond[3 * knot] = s0, beyond[3 * knot + 1] = s1, beyond[3 * knot + 2] = s2;
+    }
+    for (std::int64_t j = 3 * c.count - 3; j < 3 * c.count; ++j) beyond[j] = 0;
 }
 
-// First and second moments under p of the hat functions at the knots; second[j] holds (j, j) and (j, j + 1).
-CALIBRANT_INLINE void moments(const Curve& c, const Row& row, std::int64_t k, double sum, double* first, double* second) {
-    for (std::int64_t j = 0; j < c.count; ++j) first[j] = second[2 * j] = second[2 * j + 1] = 0;
-    for (std::int64_t j = 0; j < k; ++j) {
-        if (row.p[j] == 0) continue;
-        const std::int64_t s = row.segment[j];
-        const double a = within(c, row.t[j], s), p = row.p[j] / sum, pa = p * a, paa = pa * a;
-        first[s] += p - pa;
-        first[s + 1] += pa;
-        second[2 * s] += p - 2 * pa + paa;
-        second[2 * s + 1] += pa - paa;
-        second[2 * s + 2] += paa;
+// First and second moments under p of the hat functions at the knots; second[2j] is of (j, j), second[2j + 1] of (j, j + 1).
+CALIBRANT_INLINE void moments(const Curve& c, std::int64_t k, double sum, Row& row) {
+    sums_beyond(c, k, row);
+    for (std::int64_t j = 0; j < c.count; ++j) row.first[j] = row.second[2 * j] = row.second[2 * j + 1] = 0;
+    for (std::int64_t s = 0; s + 1 < c.count; ++s) {
+        const double width = c.knots[s + 1] - c.knots[s];
+        const double *here = row.beyond.data() + 3 * s, *next = here + 3;
+        const double p = (here[0] - next[0]) / sum;
+        const double pa = (here[1] - next[1] - width * next[0]) / (sum * width);
+        const double paa = (here[2] - next[2] - width * (2 * next[1] + width * next[0])) / (sum * width * width);
+        row.first[s] += p - pa;
+        row.first[s + 1] += pa;
+        row.second[2 * s] += p - 2 * pa + paa;
+        row.second[2 * s + 1] += pa - paa;
+        row.second[2 * s + 2] += paa;
     }
 }
 
@@ -128,32 +149,33 @@ template <class T>
 CALIBRANT_INLINE void sums_chunk(const T* logits, const std::int64_t* labels, const double* weights, const double* places,
                                  std::int64_t from, std::int64_t to, std::int64_t k, const Curve& c, double* out) {
     Row row(k, c);
-    std::vector<double> first(c.count), second(2 * c.count + 2);
     const std::int64_t count = c.count, stride = c.parameters();
+    double *first = row.first.data(), *second = row.second.data();
     for (std::int64_t i = from; i < to; ++i) {
         const double w = weights ? weights[i] : 1.0;
         if (w == 0) continue;
         std::int64_t station;
-        double share, largest;
+        double share;
         split_place(c, places, i, station, share);
         bend(c, station, share, row);
-        const double sum = curve_row(logits + i * k, k, c, row, largest);
-        moments(c, row, k, sum, first.data(), second.data());
-        const std::int64_t y = labels[i], s = row.segment[y];
-        const double a = within(c, row.t[y], s);
+        const double best = scores_row(logits + i * k, k, c, row), chosen = row.p[labels[i]];
+        const double sum = exponentials(k, best, row);
+        moments(c, k, sum, row);
         double* fold = out + (i % kCurveFolds) * curve_width(c);
-        fold[0] += w * (std::log(sum) + largest - (row.values[s] + row.slopes[s] * (row.t[y] - c.knots[s])));
+        fold[0] += w * (std::log(sum) + best - chosen);
         double* hessian = fold + 1 + stride + station * count * (stride + 1);
-        add_covariance(count, w * (1 - share) * (1 - share), first.data(), second.data(), stride, hessian);
-        if (c.stations > 1) {
-            add_covariance(count, w * share * (1 - share), first.data(), second.data(), stride, hessian + count);
-            add_covariance(count, w * share * share, first.data(), second.data(), stride, hessian + count * (stride + 1));
-        }
+        add_covariance(count, w * (1 - share) * (1 - share), first, second, stride, hessian);
+        add_covariance(count, w * share * (1 - share), first, second, stride, hessian + count);
+        add_covariance(count, w * share * share, first, second, stride, hessian + count * (stride + 1));
+        const double t = row.t[labels[i]];
+        std::int64_t s = 0;
+        while (s + 2 < count && t >= c.knots[s + 1]) ++s;
+        const double a = (t - c.knots[s]) / (c.knots[s + 1] - c.knots[s]);
         first[s] -= 1 - a;
         first[s + 1] -= a;
         double* gradient = fold + 1 + station * count;
         for (std::int64_t j = 0; j < count; ++j) gradient[j] += w * (1 - share) * first[j];
-        if (c.stations > 1)
+        if (share != 0)
             for (std::int64_t j = 0; j < count; ++j) gradient[count + j] += w * share * first[j];
     }
 }
@@ -164,10 +186,10 @@ CALIBRANT_INLINE void apply_block(const T* logits, const double* places, std::in
     Row row(k, c);
     for (std::int64_t i = from; i < to; ++i) {
         std::int64_t station;
-        double share, largest;
+        double share;
         split_place(c, places, i, station, share);
         bend(c, station, share, row);
-        const double scale = 1 / curve_row(logits + i * k, k, c, row, largest);
+        const double scale = 1 / exponentials(k, scores_row(logits + i * k, k, c, row), row);
         T* p = out + i * k;
 #pragma omp simd
         for (std::int64_t j = 0; j < k; ++j) p[j] = static_cast<T>(row.p[j] * scale);
@@ -198,8 +220,8 @@ CALIBRANT_CLONES void apply_block_of(const double* logits, const double* places,
 template <class T>
 void curve_sums(const T* logits, const std::int64_t* labels, const double* weights, const double* places, std::int64_t n,
                 std::int64_t k, const Curve& curve, int threads, double* out) {
-    const std::int64_t width = kCurveFolds * curve_width(curve), rows = (n + kChunks - 1) / kChunks;
-    const std::int64_t chunks = rows ? (n + rows - 1) / rows : 0;
+    const std::int64_t width = kCurveFolds * curve_width(curve);
+    const std::int64_t rows = std::max(block_rows(k), (n + kMostChunks - 1) / kMostChunks), chunks = (n + rows - 1) / rows;
     std::vector<double> parts(chunks * width);
     constexpr std::int64_t one_each = 65536;  // so wide a "row" makes every chunk a block of its own
     for_blocks(chunks, one_each, threads, [&](std::int64_t b, std::int64_t, std::int64_t) {

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .maps.binary.platt import PlattScaling as PlattScaling
     from .maps.scaling.binwise import BinwiseTemperatureScaling as BinwiseTemperatureScaling
     from .maps.scaling.ensemble import EnsembleTemperatureScaling as EnsembleTemperatureScaling
+    from .maps.scaling.gaussian_process import GaussianProcessCalibration as GaussianProcessCalibration
     from .maps.scaling.order_preserving import OrderPreservingScaling as OrderPreservingScaling
     from .maps.scaling.temperature import TemperatureScaling as TemperatureScaling
     from .maps.scaling.trivial import Identity as Identity
@@ -34,10 +35,11 @@ _PLACES = {
     "Calibrator": "calibrator",
     "Chain": "operators.chain",
     "EnsembleTemperatureScaling": "maps.scaling.ensemble",
+    "GaussianProcessCalibration": "maps.scaling.gaussian_process",
     "Identity": "maps.scaling.trivial",
     "OneVsRest": "operators.one_vs_rest",
-    "PlattScaling": "maps.binary.platt",
     "OrderPreservingScaling": "maps.scaling.order_preserving",
+    "PlattScaling": "maps.binary.platt",
     "TemperatureScaling": "maps.scaling.temperature",
     "Uniform": "maps.scaling.trivial",
     "get_threads": "threads",

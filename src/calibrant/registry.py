@@ -11,6 +11,7 @@ from .errors import InvalidInput
 from .maps.binary.platt import PlattScaling
 from .maps.scaling.binwise import BinwiseTemperatureScaling
 from .maps.scaling.ensemble import EnsembleTemperatureScaling
+from .maps.scaling.gaussian_process import GaussianProcessCalibration
 from .maps.scaling.order_preserving import OrderPreservingScaling
 from .maps.scaling.temperature import TemperatureScaling
 from .maps.scaling.trivial import Identity, Uniform
@@ -47,6 +48,7 @@ _ENTRIES = [
         "platt-s", lambda: OneVsRest(PlattScaling(), share="all"), "one sigmoid for all classes", "Patel et al. 2021"
     ),
     Entry("iop", OrderPreservingScaling, "a rising curve through log p, exact in the ranking", "Rahimi et al. 2020"),
+    Entry("gp", GaussianProcessCalibration, "a latent Gaussian process through log p", "Wenger et al. 2020"),
 ]
 _BY_NAME = {entry.name: entry for entry in _ENTRIES}
 

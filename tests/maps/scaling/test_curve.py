@@ -7,7 +7,7 @@ from scipy.special import log_softmax, softmax
 
 from calibrant import _core
 from calibrant.arrays import keep_top
-from calibrant.maps.scaling._curve import Curves, minimise
+from calibrant.maps.scaling._curve import Curves, minimise, polish
 from calibrant.passes import Sample
 
 KNOTS = np.array([0.0, 0.5, 1.5, 4.0])
@@ -114,7 +114,7 @@ def test_the_optimum_meets_its_conditions_with_and_without_bounds():
     curves = Curves(Sample(z, y, w, 4), np.zeros(300), KNOTS, 1.0, np.zeros((1, 4)), basis)
     one, precision = np.ones(3), np.eye(3)
     for low in (-np.inf, 0.4):
-        found = minimise(curves, one, one, precision, low)
+        found = polish(minimise(curves, one, one, precision, low))
         slope = found.gradients.sum(axis=0) + precision @ (found.theta - one)
         assert found.converged
         free = found.theta > low
@@ -133,11 +133,11 @@ def test_held_out_loss_is_close_to_refitting():
         sample = Sample(np.ascontiguousarray(z[keep]), y[keep], None, 4)
         return Curves(sample, np.zeros(len(keep)), KNOTS, 1.0, np.zeros((1, 4)), basis)
 
-    whole = minimise(family(np.arange(500)), np.ones(3), np.ones(3), np.eye(3))
+    whole = polish(minimise(family(np.arange(500)), np.ones(3), np.ones(3), np.eye(3)))
     refitted = 0.0
     for fold in range(5):
         rest, held = (np.flatnonzero((np.arange(500) % 5 == fold) == side) for side in (False, True))
-        theta = minimise(family(rest), np.ones(3), np.ones(3), np.eye(3)).theta
+        theta = polish(minimise(family(rest), np.ones(3), np.ones(3), np.eye(3))).theta
         refitted += family(held).at(theta)[0].sum()
     assert_allclose(whole.held_out_loss(), refitted, rtol=1e-3)
     assert whole.held_out_loss() > whole.loss

@@ -18,9 +18,11 @@ from ... import _core
 from ...passes import Sample, reduce
 from ...threads import get_threads
 
-__all__ = ["Curves", "Optimum", "apply_curves", "climb", "minimise"]
+__all__ = ["Curves", "Optimum", "apply_curves", "climb", "minimise", "polish"]
 
 Array = NDArray[np.float64]
+_SEARCH_TOLERANCE = 1e-2  # differences of evidence below this do not matter
+_FINAL_TOLERANCE = 1e-12  # a row
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +83,7 @@ def apply_curves(
 class Optimum:
     """The θ that minimises the log-loss plus ½ (θ - centre)ᵀ precision (θ - centre), subject to θ ≥ low."""
 
+    curves: Curves
     theta: Array
     losses: Array
     gradients: Array
@@ -116,11 +119,21 @@ class Optimum:
         return float(total)
 
 
-def minimise(curves: Curves, theta: Array, centre: Array, precision: Array, low: float = -np.inf) -> Optimum:
-    """Find the optimum by Newton steps on the bounded quadratic model, halved until the objective falls."""
-    tolerance = 1e-12 * curves.sample.total_weight
+def minimise(
+    curves: Curves,
+    theta: Array,
+    centre: Array,
+    precision: Array,
+    low: float = -np.inf,
+    tolerance: float = _SEARCH_TOLERANCE,
+) -> Optimum:
+    """Find the optimum by Newton steps on the bounded quadratic model, halved until the objective falls.
+
+    It stops where the next step promises less than ``tolerance``, in nats over all rows.
+    """
     point = curves.at(theta)
     passes, converged = 1, False
+    rounding = max(tolerance, 1e3 * _FINAL_TOLERANCE * curves.sample.total_weight)
     while passes < 100 and not converged:
         away = theta - centre
         value = point[0].sum() + 0.5 * away @ precision @ away
@@ -136,10 +149,16 @@ def minimise(curves: Curves, theta: Array, centre: Array, precision: Array, low:
                 theta, point = theta + scale * step, tried
                 break
             scale *= 0.5
-            converged = promised * scale <= 1e3 * tolerance  # rounding, not curvature, is what is left
+            converged = promised * scale <= rounding  # rounding, not curvature, is what is left
             if passes >= 100:
                 break
-    return Optimum(theta, *point, centre, precision, low, passes, converged)
+    return Optimum(curves, theta, *point, centre, precision, low, passes, converged)
+
+
+def polish(found: Optimum) -> Optimum:
+    """Carry an optimum of the search to full precision."""
+    tolerance = _FINAL_TOLERANCE * found.curves.sample.total_weight
+    return minimise(found.curves, found.theta, found.centre, found.precision, found.low, tolerance)
 
 
 def _bounded_step(gradient: Array, hessian: Array, low: Array) -> Array:
@@ -154,13 +173,13 @@ def _bounded_step(gradient: Array, hessian: Array, low: Array) -> Array:
 
 
 def climb(
-    fit: Callable[[tuple[float, ...], Array | None], Optimum],
+    fit: Callable[[tuple[float, ...], Optimum | None], Optimum],
     grids: Sequence[Sequence[float]],
     start: tuple[int, ...],
 ) -> tuple[tuple[float, ...], Optimum, int]:
-    """Walk over a grid of hyper-parameters to a summit of the evidence; each fit starts from the best before.
+    """Walk over a grid of hyper-parameters to a summit of the evidence; a fit starts from the best so far.
 
-    Returns the hyper-parameters, the optimum there, and the number of passes in all.
+    Returns the hyper-parameters, the optimum there (to the last digits), and the number of passes in all.
     """
 
     def values_at(at: tuple[int, ...]) -> tuple[float, ...]:
@@ -176,8 +195,9 @@ def climb(
             if neighbour in seen or not 0 <= neighbour[axis] < len(grids[axis]):
                 continue
             seen.add(neighbour)
-            found = fit(values_at(neighbour), best.theta)
+            found = fit(values_at(neighbour), best)
             passes += found.passes
             if found.evidence > best.evidence:
                 best, at, moved = found, neighbour, True
-    return values_at(at), best, passes
+    last = polish(best)
+    return values_at(at), last, passes + last.passes

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from ...arrays import keep_top, softmax
+from ...arrays import keep_top, row_blocks, softmax
 from ...calibrator import Calibrator
 from ...fit_report import FitReport
 from ...parameters import Integer
@@ -23,7 +23,7 @@ __all__ = ["BinwiseTemperatureScaling", "top_log_odds"]
 _LEAST_WEIGHT = 20.0  # rows a bin must hold on average, or there are fewer bins
 _LARGEST_STEP = 1.0  # in log T, for one Newton step
 _WIDEST = 9.0  # the prior's variance of log T between bins is searched up to this
-_BLOCK_SCORES = 4_000_000
+_BLOCK_SCORES = 100_000  # stays in the cache
 
 
 class BinwiseTemperatureScaling(Calibrator):
@@ -96,9 +96,8 @@ class BinwiseTemperatureScaling(Calibrator):
 def top_log_odds(logits: NDArray[np.floating], beta: float = 1.0) -> NDArray[np.float64]:
     """Return log p/(1-p) of the largest p of softmax(β z), from the logits, so that p = 1 has its own size too."""
     out = np.empty(len(logits))
-    step = max(1, _BLOCK_SCORES // logits.shape[1])
-    for first in range(0, len(logits), step):
-        z = logits[first : first + step].astype(np.float64) * beta
+    for block in row_blocks(*logits.shape, most=_BLOCK_SCORES):
+        z = logits[block].astype(np.float64) * beta
         top = z.argmax(axis=1)
         rows = np.arange(len(z))
         largest = z[rows, top]
@@ -107,7 +106,7 @@ def top_log_odds(logits: NDArray[np.floating], beta: float = 1.0) -> NDArray[np.
         reference = np.where(np.isneginf(second), 0.0, second)
         with np.errstate(divide="ignore"):
             rest = reference[:, 0] + np.log(np.exp(z - reference).sum(axis=1))
-        out[first : first + step] = largest - rest
+        out[block] = largest - rest
     return out
 
 

@@ -14,7 +14,7 @@ from ...fit_report import FitReport
 from ...parameters import AnyOf, Number, OneOf
 from ...passes import Sample
 from ...traits import Traits
-from ._curve import Curves, Optimum, apply_curves, climb, minimise
+from ._curve import Curves, Optimum, apply_curves, climb, minimise, polish
 from .binwise import top_log_odds
 from .temperature import fit_temperature
 
@@ -23,7 +23,7 @@ __all__ = ["OrderPreservingScaling"]
 # t = -log p: fine where p is large, coarse in the tail; the last segment has no end.
 _KNOTS = np.array([0.0, 0.1, 0.3, 0.7, 1.5, 3.0, 6.0, 12.0, 24.0])
 _STATIONS = np.array([-1.0, 1.0, 3.0, 6.0])  # log-odds of the top class, at the shared temperature
-_SMOOTHNESS = tuple(10.0 ** np.arange(-1.0, 5.5, 0.5))
+_SMOOTHNESS = tuple(10.0 ** np.arange(-1.0, 5.0))
 _LEAST_SLOPE = 0.02
 _TO_ONE = 1.0  # precision of the slopes' own prior around 1
 
@@ -127,15 +127,15 @@ class OrderPreservingScaling(Calibrator):
     def _search(self, curves: Curves) -> tuple[tuple[float, ...], Optimum, int]:
         one = np.ones(curves.basis.shape[1])
 
-        def fit(smoothness: tuple[float, ...], start: NDArray[np.float64] | None) -> Optimum:
+        def fit(smoothness: tuple[float, ...], best: Optimum | None) -> Optimum:
             precision = _precision(len(curves.offset), *smoothness)
-            return minimise(curves, one if start is None else start, one, precision, _LEAST_SLOPE)
+            return minimise(curves, one if best is None else best.theta, one, precision, _LEAST_SLOPE)
 
         if self.smoothness is not None:
-            found = fit((self.smoothness, self.smoothness), None)
+            found = polish(fit((self.smoothness, self.smoothness), None))
             return (self.smoothness, self.smoothness), found, found.passes
         across = _SMOOTHNESS if self.form == "order-invariant" else (1.0,)
-        return climb(fit, (_SMOOTHNESS, across), (4, len(across) // 3))
+        return climb(fit, (_SMOOTHNESS, across), (1, len(across) // 3))
 
 
 def _precision(stations: int, along: float, across: float) -> NDArray[np.float64]:
