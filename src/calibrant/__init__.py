@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .errors import CalibrantError as CalibrantError
     from .errors import CalibrationWarning as CalibrationWarning
     from .loading import load as load
+    from .maps.binary.isotonic import Isotonic as Isotonic
     from .maps.binary.platt import PlattScaling as PlattScaling
     from .maps.scaling.binwise import BinwiseTemperatureScaling as BinwiseTemperatureScaling
     from .maps.scaling.ensemble import EnsembleTemperatureScaling as EnsembleTemperatureScaling
@@ -37,6 +38,7 @@ _PLACES = {
     "EnsembleTemperatureScaling": "maps.scaling.ensemble",
     "GaussianProcessCalibration": "maps.scaling.gaussian_process",
     "Identity": "maps.scaling.trivial",
+    "Isotonic": "maps.binary.isotonic",
     "OneVsRest": "operators.one_vs_rest",
     "OrderPreservingScaling": "maps.scaling.order_preserving",
     "PlattScaling": "maps.binary.platt",

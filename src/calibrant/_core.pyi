@@ -71,3 +71,28 @@ def curve_apply(
     threads: int,
     out: NDArray[Any],
 ) -> None: ...
+def label_log_odds(logits: NDArray[Any], labels: NDArray[np.int64], threads: int) -> NDArray[Any]: ...
+def negatives_between(
+    logits: NDArray[Any],
+    labels: NDArray[np.int64],
+    weights: NDArray[np.float64] | None,
+    groups: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    positives: NDArray[Any],
+    limit: float,
+    threads: int,
+) -> tuple[NDArray[np.float64], NDArray[Any]]: ...
+def pool_adjacent(
+    sums: NDArray[np.float64], weights: NDArray[np.float64], starts: NDArray[np.int64]
+) -> NDArray[np.float64]: ...
+def isotonic_apply(
+    scores: NDArray[Any],
+    groups: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    knots: NDArray[Any],
+    values: NDArray[np.float64],
+    steps: bool,
+    epsilon: float,
+    threads: int,
+    out: NDArray[Any],
+) -> None: ...

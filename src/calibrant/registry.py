@@ -8,6 +8,8 @@ from typing import Any
 
 from .calibrator import Calibrator
 from .errors import InvalidInput
+from .maps.binary.base import BinaryMap
+from .maps.binary.isotonic import Isotonic
 from .maps.binary.platt import PlattScaling
 from .maps.scaling.binwise import BinwiseTemperatureScaling
 from .maps.scaling.ensemble import EnsembleTemperatureScaling
@@ -37,18 +39,31 @@ class Entry:
         return self.build().traits
 
 
+def _shared(binary_map: BinaryMap) -> Calibrator:
+    return OneVsRest(binary_map, share="all")
+
+
+def _after_ts(then: Calibrator) -> Calibrator:
+    return Chain([TemperatureScaling(), then])
+
+
 _ENTRIES = [
     Entry("identity", Identity, "leaves the scores alone", ""),
     Entry("uniform", Uniform, "1/K for every class", ""),
     Entry("ts", TemperatureScaling, "one temperature", "Guo et al. 2017"),
     Entry("ets", EnsembleTemperatureScaling, "temperature, identity and uniform, mixed", "Zhang et al. 2020, §3.2"),
     Entry("bts", BinwiseTemperatureScaling, "a temperature for each range of the top confidence", "Ji et al. 2019"),
-    Entry("platt", lambda: OneVsRest(PlattScaling()), "a sigmoid for each class", "Platt 1999"),
-    Entry(
-        "platt-s", lambda: OneVsRest(PlattScaling(), share="all"), "one sigmoid for all classes", "Patel et al. 2021"
-    ),
     Entry("iop", OrderPreservingScaling, "a rising curve through log p, exact in the ranking", "Rahimi et al. 2020"),
     Entry("gp", GaussianProcessCalibration, "a latent Gaussian process through log p", "Wenger et al. 2020"),
+    Entry("platt", lambda: OneVsRest(PlattScaling()), "a sigmoid for each class", "Platt 1999"),
+    Entry("platt-s", lambda: _shared(PlattScaling()), "one sigmoid for all classes", "Patel et al. 2021"),
+    Entry("isotonic", lambda: OneVsRest(Isotonic()), "a step function for each class", "Zadrozny & Elkan 2002"),
+    Entry("isotonic-s", lambda: _shared(Isotonic()), "one step function for all classes", "Patel et al. 2021"),
+    Entry("irova", lambda: OneVsRest(Isotonic()), "isotonic one-versus-rest", "Zhang et al. 2020"),
+    Entry("irm", lambda: _shared(Isotonic(strict=True)), "one strictly isotonic map for all", "Zhang et al. 2020"),
+    Entry("irova-ts", lambda: _after_ts(OneVsRest(Isotonic())), "ts, then irova", "Zhang et al. 2020"),
+    Entry("irova-ets", lambda: Chain([EnsembleTemperatureScaling(), OneVsRest(Isotonic())]), "ets, then irova", ""),
+    Entry("irm-ts", lambda: _after_ts(_shared(Isotonic(strict=True))), "ts, then irm", "Zhang et al. 2020"),
 ]
 _BY_NAME = {entry.name: entry for entry in _ENTRIES}
 

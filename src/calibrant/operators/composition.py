@@ -20,7 +20,7 @@ class Composition(Calibrator):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters, with ``deep`` those of the parts too."""
         found = super().get_params(deep=False)
-        if deep:
+        if deep and isinstance(self.parts, (list, tuple)):  # what else it may be, fit refuses
             for i, part in enumerate(self.parts):
                 found.update({f"parts__{i}__{key}": value for key, value in part.get_params(deep=True).items()})
         return found

@@ -1,0 +1,206 @@
+#include "isotonic.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "lift.hpp"
+#include "parallel.hpp"
+#include "search.hpp"
+#include "simd.hpp"
+
+namespace calibrant {
+namespace {
+
+constexpr std::int64_t kParts = 16;    // partial sums, whatever the number of threads
+constexpr std::int64_t kSpan = 4096;   // scores mapped at a time where all share one map
+
+// Runs work(part) for fixed parts: blocks of one row each.
+template <class Work>
+void for_parts(std::int64_t parts, int threads, Work work) {
+    for_blocks(parts, 1 << 16, threads, [&](std::int64_t part, std::int64_t, std::int64_t) { work(part); });
+}
+
+template <class T>
+struct Tally {
+    std::vector<double> counts;
+    std::vector<T> largest;
+    explicit Tally(std::int64_t size) : counts(size, 0.0), largest(size, -std::numeric_limits<T>::infinity()) {}
+    void add(std::int64_t place, double weight, T x) {
+        counts[place] += weight;
+        if (x > largest[place]) largest[place] = x;
+    }
+};
+
+template <class T>
+void tally_row(const T* odds, std::int64_t label, double weight, std::int64_t k, const std::int64_t* groups,
+               const std::int64_t* starts, const Search<T>& search, Tally<T>& tally) {
+    for (std::int64_t j = 0; j < k; ++j) {
+        if (j == label) continue;
+        const std::int64_t g = groups[j];
+        tally.add(starts[g] + g + search.at_or_below(g, odds[j]), weight, odds[j]);
+    }
+}
+
+// One group for all: the scores below every positive, most of them, are counted without a look into the tables.
+template <class T>
+void tally_row_shared(const T* odds, std::int64_t label, double weight, std::int64_t k, const Search<T>& search,
+                      Tally<T>& tally) {
+    const T low = search.low(0);
+    T top = tally.largest[0];
+    std::int64_t below = 0;
+    for (std::int64_t j = 0; j < k; ++j) {
+        const T x = odds[j];
+        if (x < low) {
+            ++below;
+            top = x > top ? x : top;
+        } else if (j != label) {
+            tally.add(search.at_or_below(0, x), weight, x);
+        }
+    }
+    tally.counts[0] += weight * static_cast<double>(below);
+    tally.largest[0] = top;
+}
+
+CALIBRANT_INLINE float logistic(float x) {
+    const float e = exp_nonpositive(x < 0 ? x : -x);
+    return (x < 0 ? e : 1.0f) / (1.0f + e);
+}
+CALIBRANT_INLINE double logistic(double x) {
+    const double e = exp_nonpositive(x < 0 ? x : -x);
+    return (x < 0 ? e : 1.0) / (1.0 + e);
+}
+
+template <class T>
+CALIBRANT_INLINE void logistic_span(const T* x, std::int64_t count, T* out) {
+#pragma omp simd
+    for (std::int64_t i = 0; i < count; ++i) out[i] = logistic(x[i]);
+}
+CALIBRANT_CLONES void logistic_span_of(const float* x, std::int64_t count, float* out) { logistic_span(x, count, out); }
+CALIBRANT_CLONES void logistic_span_of(const double* x, std::int64_t count, double* out) { logistic_span(x, count, out); }
+
+// (sigmoid(x) - sigmoid(a)) / (sigmoid(b) - sigmoid(a)) for a <= x <= b, without cancellation where they saturate.
+double share_of_rise(double x, double a, double b) {
+    if (std::isinf(a) || std::isinf(b)) return x == b ? 1.0 : 0.0;
+    const double ratio = b < 0 ? std::exp(x - b) * (1 + std::exp(b)) / (1 + std::exp(x)) : (1 + std::exp(-b)) / (1 + std::exp(-x));
+    return std::clamp(std::expm1(a - x) / std::expm1(a - b) * ratio, 0.0, 1.0);
+}
+
+template <class T>
+struct Curve {
+    const Search<T>& search;
+    const std::int64_t *groups, *starts;
+    const T* knots;
+    const double* values;
+    bool steps;
+    double epsilon;
+
+    double at(std::int64_t g, T x) const {
+        const std::int64_t from = starts[g], size = starts[g + 1] - from, i = search.at_or_below(g, x);
+        const T* own = knots + from;
+        const double* level = values + from;
+        if (i == 0) return level[0];
+        if (i == size || steps || level[i] == level[i - 1] || own[i - 1] == x) return level[i - 1];
+        return level[i - 1] + (level[i] - level[i - 1]) * share_of_rise(x, own[i - 1], own[i]);
+    }
+
+    // x[i] belongs to groups[i], or all to one group.
+    void apply(const T* x, std::int64_t count, T* out) const {
+        if (epsilon > 0) logistic_span_of(x, count, out);
+        for (std::int64_t i = 0; i < count; ++i) {
+            const double f = at(groups ? groups[i] : 0, x[i]);
+            out[i] = static_cast<T>(epsilon > 0 ? (1 - epsilon) * f + epsilon * out[i] : f);
+        }
+    }
+};
+
+}  // namespace
+
+template <class T>
+void label_log_odds(const T* logits, const std::int64_t* labels, std::int64_t n, std::int64_t k, int threads, T* out) {
+    for_blocks(n, k, threads, [&](std::int64_t, std::int64_t from, std::int64_t to) {
+        std::vector<T> odds(k);
+        for (std::int64_t i = from; i < to; ++i) {
+            log_odds_row(logits + i * k, k, odds.data());
+            out[i] = odds[labels[i]];
+        }
+    });
+}
+
+template <class T>
+void negatives_between(const T* logits, const std::int64_t* labels, const double* weights, std::int64_t n, std::int64_t k,
+                       const std::int64_t* groups, const std::int64_t* starts, std::int64_t group_count, const T* positives,
+                       T limit, int threads, double* counts, T* largest) {
+    const std::int64_t size = starts[group_count] + group_count, parts = std::min(n, kParts);
+    const Search<T> search(positives, starts, group_count);
+    std::vector<Tally<T>> tallies(parts, Tally<T>(size));
+    for_parts(parts, threads, [&](std::int64_t part) {
+        std::vector<T> odds(k);
+        for (std::int64_t i = n * part / parts; i < n * (part + 1) / parts; ++i) {
+            const double weight = weights ? weights[i] : 1.0;
+            if (weight == 0) continue;
+            log_odds_row(logits + i * k, k, odds.data());
+            if (std::isfinite(limit))
+                for (T& x : odds) x = std::clamp(x, -limit, limit);
+            if (group_count == 1)
+                tally_row_shared(odds.data(), labels[i], weight, k, search, tallies[part]);
+            else
+                tally_row(odds.data(), labels[i], weight, k, groups, starts, search, tallies[part]);
+        }
+    });
+    std::fill(counts, counts + size, 0.0);
+    std::fill(largest, largest + size, -std::numeric_limits<T>::infinity());
+    for (const auto& tally : tallies)
+        for (std::int64_t i = 0; i < size; ++i) {
+            counts[i] += tally.counts[i];
+            largest[i] = std::max(largest[i], tally.largest[i]);
+        }
+}
+
+void pool_adjacent(const double* sums, const double* weights, const std::int64_t* starts, std::int64_t group_count,
+                   double* levels) {
+    std::vector<double> sum, weight;
+    std::vector<std::int64_t> last;
+    for (std::int64_t g = 0; g < group_count; ++g) {
+        sum.clear(), weight.clear(), last.clear();
+        for (std::int64_t i = starts[g]; i < starts[g + 1]; ++i) {
+            double s = sums[i], w = weights[i];
+            while (!sum.empty() && sum.back() * w >= s * weight.back()) {
+                s += sum.back(), w += weight.back();
+                sum.pop_back(), weight.pop_back(), last.pop_back();
+            }
+            sum.push_back(s), weight.push_back(w), last.push_back(i);
+        }
+        std::int64_t i = starts[g];
+        for (std::size_t b = 0; b < last.size(); ++b)
+            for (; i <= last[b]; ++i) levels[i] = sum[b] / weight[b];
+    }
+}
+
+template <class T>
+void isotonic_apply(const T* x, std::int64_t n, std::int64_t k, const std::int64_t* groups, const std::int64_t* starts,
+                    std::int64_t group_count, const T* knots, const double* values, bool steps, double epsilon, int threads,
+                    T* out) {
+    const Search<T> search(knots, starts, group_count);
+    const bool shared = group_count == 1;
+    const Curve<T> curve{search, shared ? nullptr : groups, starts, knots, values, steps, epsilon};
+    const std::int64_t span = shared ? kSpan : k, spans = (n * k + span - 1) / span;
+    for_blocks(spans, span, threads, [&](std::int64_t, std::int64_t from, std::int64_t to) {
+        for (std::int64_t s = from; s < to; ++s) {
+            const std::int64_t begin = s * span, count = std::min(span, n * k - begin);
+            curve.apply(x + begin, count, out + begin);
+        }
+    });
+}
+
+#define CALIBRANT_ISOTONIC(T)                                                                                              \
+    template void label_log_odds<T>(const T*, const std::int64_t*, std::int64_t, std::int64_t, int, T*);                     \
+    template void negatives_between<T>(const T*, const std::int64_t*, const double*, std::int64_t, std::int64_t,           \
+                                       const std::int64_t*, const std::int64_t*, std::int64_t, const T*, T, int, double*, T*); \
+    template void isotonic_apply<T>(const T*, std::int64_t, std::int64_t, const std::int64_t*, const std::int64_t*,        \
+                                    std::int64_t, const T*, const double*, bool, double, int, T*);
+CALIBRANT_ISOTONIC(float)
+CALIBRANT_ISOTONIC(double)
+
+}  // namespace calibrant
