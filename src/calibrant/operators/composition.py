@@ -22,6 +22,8 @@ class Composition(Calibrator):
         found = super().get_params(deep=False)
         if deep and isinstance(self.parts, (list, tuple)):  # what else it may be, fit refuses
             for i, part in enumerate(self.parts):
+                if not isinstance(part, Calibrator):
+                    continue
                 found.update({f"parts__{i}__{key}": value for key, value in part.get_params(deep=True).items()})
         return found
 
