@@ -276,7 +276,7 @@ def _label_array(y: Any, n: int, name: str) -> NDArray[Any]:
 
 def _refuse_missing(labels: NDArray[Any], name: str) -> None:
     for row, label in enumerate(labels.tolist()):
-        if label is None or label != label or type(label).__name__ == "NAType":
+        if label is None or type(label).__name__ in ("NAType", "NaTType") or label != label:
             raise InvalidInput(f"{name} has missing labels", seen=f"{label!r} in row {row}", hint="drop these rows")
 
 

@@ -29,14 +29,14 @@ class Composition(Calibrator):
 
     def set_params(self, **parameters: Any) -> Composition:
         """Set parameters; ``parts__i__name`` reaches into a part."""
-        own: dict[str, Any] = {}
-        for key, value in parameters.items():
-            if not key.startswith("parts__"):
-                own[key] = value
-                continue
+        inside = {key: value for key, value in parameters.items() if key.startswith("parts__")}
+        super().set_params(**{key: value for key, value in parameters.items() if key not in inside})
+        known = self.get_params(deep=True) if inside else {}
+        for key, value in inside.items():
+            if key not in known:
+                raise InvalidInput(f"{type(self).__name__} has no parameter {key}", allowed=", ".join(sorted(known)))
             _, position, inner = key.split("__", 2)
             self.parts[int(position)].set_params(**{inner: value})
-        super().set_params(**own)
         return self
 
     def _check_parameters(self) -> None:

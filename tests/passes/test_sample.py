@@ -1,0 +1,68 @@
+"""The rows a fit works on."""
+
+import numpy as np
+import pytest
+
+from calibrant.passes import Sample, reduce
+
+
+def _sample(n=53, k=4, seed=0, weights=True):
+    generator = np.random.default_rng(seed)
+    labels = generator.integers(0, k, n)
+    return Sample(generator.normal(size=(n, k)), labels, generator.uniform(size=n) if weights else None, k)
+
+
+def test_reduce_hands_rows_in_memory_over_as_one_block():
+    sample = _sample()
+    assert reduce(lambda rows: rows.weight_array.sum(), sample) == sample.total_weight
+
+
+def test_missing_weights_are_ones():
+    sample = _sample(weights=False)
+    assert sample.total_weight == 53
+    np.testing.assert_array_equal(sample.weight_array, np.ones(53))
+
+
+def test_take_keeps_rows_together_and_contiguous():
+    sample = _sample()
+    for rows in (np.array([3, 3, 10]), slice(None, None, 2)):
+        part = sample.take(rows)
+        np.testing.assert_array_equal(part.logits, sample.logits[rows])
+        np.testing.assert_array_equal(part.labels, sample.labels[rows])
+        np.testing.assert_array_equal(part.weights, sample.weights[rows])
+        assert part.logits.flags.c_contiguous
+        assert part.n_classes == 4
+
+
+def test_with_logits_keeps_the_rest():
+    sample = _sample()
+    other = sample.with_logits(np.asfortranarray(sample.logits * 2))
+    assert other.logits.flags.c_contiguous
+    assert other.labels is sample.labels
+
+
+def test_folds_hold_every_row_out_once_and_are_stratified():
+    sample = _sample()
+    folds = list(sample.folds(5))
+    held = np.concatenate([fold.logits for _, fold in folds])
+    np.testing.assert_array_equal(np.sort(held[:, 0]), np.sort(sample.logits[:, 0]))
+    for rest, fold in folds:
+        assert rest.n + fold.n == sample.n
+        counts = np.bincount(fold.labels, minlength=4)
+        assert np.abs(counts - np.bincount(sample.labels, minlength=4) / 5).max() <= 1
+
+
+@pytest.mark.parametrize("k", [4, 3])
+def test_folds_do_not_depend_on_the_order_of_the_rows(k):
+    sample = _sample()
+    sample = Sample(sample.logits, sample.labels % k, sample.weights, k)  # fewer classes than columns: embeddings
+    order = np.random.default_rng(1).permutation(sample.n)
+    for (_, one), (_, two) in zip(sample.folds(5), sample.take(order).folds(5), strict=True):
+        np.testing.assert_array_equal(np.sort(one.logits[:, 0]), np.sort(two.logits[:, 0]))
+
+
+def test_folds_do_not_depend_on_a_shift_of_the_rows():
+    sample = _sample()
+    shifted = sample.with_logits(sample.logits + np.arange(53)[:, None] * 8.0)
+    for (_, one), (_, two) in zip(sample.folds(5), shifted.folds(5), strict=True):
+        np.testing.assert_array_equal(one.weights, two.weights)

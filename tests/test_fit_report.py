@@ -1,0 +1,93 @@
+"""What a fit says about itself."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from calibrant import CalibrationWarning, Identity, Uniform
+from calibrant.arrays import softmax
+from calibrant.fit_report import FitReport, held_out, label_losses, mean_loss, row_losses, tell, with_held_out
+from calibrant.passes import Sample
+
+
+def _report(**more):
+    return FitReport(
+        **{"iterations": 3, "converged": True, "loss": "nll", "loss_before": 1.0, "loss_after": 0.9, **more}
+    )
+
+
+def _sample(n=40, k=3, weights=None):
+    generator = np.random.default_rng(0)
+    return Sample(generator.normal(size=(n, k)), np.arange(n) % k, weights, k)
+
+
+def test_row_losses_are_what_they_say():
+    sample = _sample()
+    p = softmax(sample.logits)
+    hot = np.eye(3)[sample.labels]
+    np.testing.assert_allclose(row_losses("nll", p, sample.labels), -np.log((p * hot).sum(axis=1)))
+    np.testing.assert_allclose(row_losses("brier", p, sample.labels), ((p - hot) ** 2).sum(axis=1))
+    assert np.isinf(label_losses(np.array([[1.0, 0.0]]), np.array([1])))[0]
+
+
+def test_mean_loss_follows_the_weights():
+    weights = np.random.default_rng(1).uniform(size=40)
+    sample = _sample(weights=weights)
+    rows = row_losses("nll", softmax(sample.logits), sample.labels)
+    assert mean_loss("nll", softmax(sample.logits), sample) == pytest.approx(weights @ rows / weights.sum())
+
+
+def test_harm_is_what_exceeds_its_standard_error():
+    assert not _report().harms
+    assert not _report(held_out_before=1.0, held_out_after=1.01, held_out_error=0.02).harms
+    assert _report(held_out_before=1.0, held_out_after=1.03, held_out_error=0.02).harms
+    assert _report(held_out_before=1.0, held_out_after=np.inf, held_out_error=np.inf).harms
+    assert not _report(held_out_before=np.inf, held_out_after=np.inf, held_out_error=np.inf).harms
+
+
+def test_held_out_losses_come_from_rows_the_fit_did_not_see():
+    sample = _sample()
+    seen = []
+
+    def fit(rest):
+        seen.append(rest)
+        return softmax
+
+    report = held_out(_report(), sample, fit, softmax)
+    assert len(seen) == 5
+    assert all(rest.n == 32 for rest in seen)
+    assert report.held_out_after == pytest.approx(mean_loss("nll", softmax(sample.logits), sample))
+    assert report.held_out_error == 0
+    assert held_out(_report(), _sample(n=9), fit, softmax).held_out_after is None
+
+
+def test_held_out_error_is_the_standard_error_of_the_difference():
+    generator = np.random.default_rng(2)
+    before, after, ones = generator.uniform(size=50), generator.uniform(size=50), np.ones(50)
+    report = with_held_out(_report(), before, after, ones)
+    assert report.held_out_error == pytest.approx((after - before).std() / np.sqrt(50))
+    assert with_held_out(_report(), before, np.where(np.arange(50) == 3, np.inf, after), ones).harms
+
+
+def test_warnings_say_what_a_user_should_know():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tell(_report(), "map")
+    for report, message in (
+        (_report(converged=False), "map did not converge in 3 iterations; nll went from 1 to 0.9"),
+        (_report(messages=("T is at its bound",)), "map: T is at its bound"),
+        (_report(held_out_before=1.0, held_out_after=2.0, held_out_error=0.1), "worse than leaving the scores alone"),
+    ):
+        with pytest.warns(CalibrationWarning, match=message):
+            tell(report, "map")
+
+
+def test_a_map_that_harms_warns_in_the_callers_line():
+    z = np.eye(3)[np.arange(60) % 3] * 5.0
+    with pytest.warns(CalibrationWarning, match="Uniform makes its held-out nll worse") as caught:
+        Uniform().fit(z, np.arange(60) % 3)
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Identity().fit(z, np.arange(60) % 3)
