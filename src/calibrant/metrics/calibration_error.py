@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import InvalidInput
@@ -11,17 +10,19 @@ from .binned import binned
 from .class_wise import class_wise
 from .crossfit import crossfit
 from .debiased import debiased
+from .edges import fixed_edges
 from .exact import exact
 from .kde import kde
 from .ks import ks
 from .label_binned import label_binned
 from .norms import Norm, check_norm
 from .smooth import smooth
+from .sums import FROM_SUMS, error_from_sums, group_sums
 from .sweep import sweep
 from .thresholds import Threshold
-from .views import Forecasts, read, select
+from .views import Forecasts, Pairs, read, select
 
-__all__ = ["ESTIMATORS", "calibration_error", "error_of"]
+__all__ = ["ESTIMATORS", "calibration_error", "default_norm", "error_of", "error_of_pairs"]
 
 ESTIMATORS: dict[str, Callable[..., float]] = {
     "binned": binned,
@@ -34,8 +35,7 @@ ESTIMATORS: dict[str, Callable[..., float]] = {
     "exact": exact,
     "crossfit": crossfit,
 }
-_OPTIONS = {name: tuple(inspect.signature(f).parameters)[2:] for name, f in ESTIMATORS.items()}
-_NORMS = {name: inspect.signature(f).parameters["norm"].default for name, f in ESTIMATORS.items()}
+_DEFAULTS: dict[str, dict[str, Any]] = {name: f.__kwdefaults__ or {} for name, f in ESTIMATORS.items()}
 
 
 def calibration_error(
@@ -107,14 +107,34 @@ def error_of(
     **options: Any,
 ) -> float:
     """Calibration error of validated forecasts."""
-    unknown = [name for name in options if name not in _OPTIONS[estimator]]
-    if unknown:
-        raise InvalidInput(
-            f"estimator {estimator!r} has no option {unknown[0]!r}", allowed=", ".join(_OPTIONS[estimator]) or "none"
-        )
-    chosen: Norm = _NORMS[estimator] if norm is None else norm
-    if isinstance(view, str) and view == "class_wise":
-        return class_wise(forecasts, ESTIMATORS[estimator], threshold, chosen, options)
-    if threshold is not None:
+    chosen = default_norm(estimator) if norm is None else norm
+    by_class = isinstance(view, str) and view == "class_wise"
+    if threshold is not None and not by_class:
         raise InvalidInput("threshold needs a class-wise view", seen=f"view={view!r}", allowed="view='class_wise'")
-    return ESTIMATORS[estimator](select(forecasts, view), norm=chosen, **options)
+    if not by_class:
+        return error_of_pairs(select(forecasts, view), estimator=estimator, norm=chosen, **options)
+    _check_options(estimator, options)
+    if estimator in FROM_SUMS:
+        given = {**_DEFAULTS[estimator], **options}
+        edges = fixed_edges(given["edges"], given["bins"], forecasts.n)
+        if edges is not None:
+            return error_from_sums(group_sums(forecasts, view, edges, threshold), estimator, chosen)
+    return class_wise(forecasts, ESTIMATORS[estimator], threshold, chosen, options)
+
+
+def error_of_pairs(pairs: Pairs, *, estimator: str = "binned", norm: Norm | None = None, **options: Any) -> float:
+    """Calibration error of one set of pairs."""
+    _check_options(estimator, options)
+    return ESTIMATORS[estimator](pairs, norm=default_norm(estimator) if norm is None else norm, **options)
+
+
+def default_norm(estimator: str) -> Norm:
+    """Return the norm an estimator has of its own."""
+    return _DEFAULTS[estimator]["norm"]
+
+
+def _check_options(estimator: str, options: Mapping[str, Any]) -> None:
+    allowed = [name for name in _DEFAULTS[estimator] if name != "norm"]
+    for name in options:
+        if name not in allowed:
+            raise InvalidInput(f"estimator {estimator!r} has no option {name!r}", allowed=", ".join(allowed) or "none")

@@ -28,12 +28,12 @@ def debiased(pairs: Pairs, *, norm: Norm = 2, bins: Any = 15, edges: Any = "equa
     Bins of fewer than two rows contribute nothing (their norm-1 code raises an error). Their equal-mass bins put
     edges half-way between neighbours and other numbers of rows into them; ours follow `calibrant.metrics.edges`.
     """
-    check_norm(norm, (1, 2))
     return debiased_of(bin_sums(pairs, make_edges(edges, bins, pairs)), norm)
 
 
 def debiased_of(sums: NDArray[np.float64], norm: Norm) -> float:
     """Debiased error of (3, bins) sums of weights, scores and outcomes."""
+    check_norm(norm, (1, 2))
     total = sums[0].sum()
     weight, score, outcome = sums[:, sums[0] >= 2]
     gap, frequency = (score - outcome) / weight, outcome / weight

@@ -88,6 +88,11 @@ class Forecasts:
         """Whether the input is the probability of one event."""
         return self.probabilities.ndim == 1
 
+    def vectors(self) -> NDArray[np.float64]:
+        """Return (n, K) probabilities; one event is two classes."""
+        p = self.probabilities.astype(np.float64)
+        return np.column_stack([1 - p, p]) if self.is_event else p
+
     def top_label(self) -> Pairs:
         """Return the largest probability of each row, and whether that class is right (the first among equals)."""
         if self.is_event:

@@ -1,0 +1,73 @@
+"""Merging equals concatenating."""
+
+import numpy as np
+import pytest
+
+from calibrant.metrics import BinnedState, calibration_error
+
+
+@pytest.fixture
+def rows(rng):
+    p = rng.dirichlet(np.ones(4), 300)
+    return rng.integers(0, 4, 300), p, rng.random(300)
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {},
+        {"view": "class_wise"},
+        {"view": "class_wise", "threshold": "1/K"},
+        {"view": "pooled", "bins": 30},
+        {"view": 2, "edges": [0.2, 0.7]},
+    ],
+)
+@pytest.mark.parametrize("estimator", ["binned", "debiased"])
+def test_merging_is_concatenating(rows, choice, estimator):
+    y, p, w = rows
+    states = [BinnedState(**choice).update(y[i::3], p[i::3], sample_weight=w[i::3]) for i in range(3)]
+    merged = states[0].merge(states[1]).merge(states[2])
+    whole = calibration_error(y, p, sample_weight=w, estimator=estimator, **{"edges": "equal_width", **choice})
+    assert merged.finalise(estimator) == pytest.approx(whole, abs=1e-12)
+
+
+def test_batches_are_concatenated(rows):
+    y, p, _ = rows
+    state = BinnedState()
+    for start in range(0, 300, 70):
+        state.update(y[start : start + 70], p[start : start + 70])
+    assert state.finalise(norm="max") == pytest.approx(calibration_error(y, p, norm="max"), abs=1e-12)
+
+
+def test_marginals_and_one_event(rng):
+    p, y = rng.random((90, 3)), rng.integers(0, 3, 90)
+    state = BinnedState(view="marginals").update(y, p)
+    assert state.finalise() == pytest.approx(calibration_error(y, p, view="marginals"), abs=1e-12)
+    state = BinnedState(view="class_wise", threshold=0.3).update(y == 1, p[:, 1])
+    whole = calibration_error(y == 1, p[:, 1], view="class_wise", threshold=0.3)
+    assert state.finalise() == pytest.approx(whole, abs=1e-12)
+
+
+@pytest.mark.parametrize("estimator", ["sweep", "ks", "kde", "smooth", "label_binned"])
+def test_fine_cells_answer_like_the_rows(rng, estimator):
+    p = rng.random(3000)
+    y = rng.random(3000) < p**2
+    state = BinnedState(bins=4096).update(y[:1000], p[:1000]).merge(BinnedState(bins=4096).update(y[1000:], p[1000:]))
+    assert state.finalise(estimator) == pytest.approx(calibration_error(y, p, estimator=estimator), abs=3e-4)
+    assert state.finalise(edges="equal_mass", bins=15) == pytest.approx(
+        calibration_error(y, p, edges="equal_mass"), abs=3e-4
+    )
+
+
+def test_what_cannot_be_merged_is_refused(rows):
+    y, p, _ = rows
+    with pytest.raises(ValueError, match="do not depend on the data"):
+        BinnedState(edges="equal_mass")
+    with pytest.raises(ValueError, match="do not depend on the data"):
+        BinnedState(view="class_wise", threshold="prior")
+    with pytest.raises(ValueError, match="without rows"):
+        BinnedState().finalise()
+    with pytest.raises(ValueError, match="cannot be merged"):
+        BinnedState().merge(BinnedState(bins=3))
+    with pytest.raises(ValueError, match="number of classes"):
+        BinnedState(view="class_wise").update(y, p).update([0, 1], [[0.5, 0.5], [0.1, 0.9]])
