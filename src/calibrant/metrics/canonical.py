@@ -81,5 +81,5 @@ def _best_bandwidth(p: Array, w: Array) -> float:
     q, v = p[order], w[order]
     if len(q) < 2:
         return float(_CHOICES[-1])
-    likelihoods = [v @ logsumexp(_log_kernels(q, v, slice(0, len(q)), h), axis=1) for h in _CHOICES]
+    likelihoods = [v @ np.asarray(logsumexp(_log_kernels(q, v, slice(0, len(q)), h), axis=1)) for h in _CHOICES]
     return float(_CHOICES[int(np.argmax(likelihoods))])
