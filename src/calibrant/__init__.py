@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .maps.scaling.trivial import Identity as Identity
     from .maps.scaling.trivial import Uniform as Uniform
     from .operators.chain import Chain as Chain
+    from .operators.mixture import Mixture as Mixture
     from .operators.one_vs_rest import OneVsRest as OneVsRest
     from .registry import make as make
     from .threads import get_threads as get_threads
@@ -39,6 +40,7 @@ _PLACES = {
     "GaussianProcessCalibration": "maps.scaling.gaussian_process",
     "Identity": "maps.scaling.trivial",
     "Isotonic": "maps.binary.isotonic",
+    "Mixture": "operators.mixture",
     "OneVsRest": "operators.one_vs_rest",
     "OrderPreservingScaling": "maps.scaling.order_preserving",
     "PlattScaling": "maps.binary.platt",

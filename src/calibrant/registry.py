@@ -18,6 +18,7 @@ from .maps.scaling.order_preserving import OrderPreservingScaling
 from .maps.scaling.temperature import TemperatureScaling
 from .maps.scaling.trivial import Identity, Uniform
 from .operators.chain import Chain
+from .operators.mixture import Mixture
 from .operators.one_vs_rest import OneVsRest
 from .traits import Traits
 
@@ -79,7 +80,7 @@ def entries() -> list[Entry]:
 
 
 def make(name: str, **parameters: Any) -> Calibrator:
-    """Make a fresh map by its registered name; ``"a > b"`` chains two.
+    """Make a fresh map by its registered name; ``"a > b"`` chains two, ``"a + b"`` mixes them.
 
     Parameters that the named map itself does not have are handed to the pieces inside it that do, so
     ``make("irm", smoothing=0)`` reaches the isotonic fit within the lift.
@@ -91,6 +92,8 @@ def make(name: str, **parameters: Any) -> Calibrator:
     """
     if ">" in name:
         made: Calibrator = Chain([make(part.strip()) for part in name.split(">")])
+    elif "+" in name:
+        made = Mixture([make(part.strip()) for part in name.split("+")])
     elif name in _BY_NAME:
         made = _BY_NAME[name].build()
     else:
