@@ -141,6 +141,7 @@ def test_held_out_loss_is_close_to_refitting():
         refitted += family(held).at(theta)[0].sum()
     assert_allclose(whole.held_out_loss(), refitted, rtol=1e-3)
     assert whole.held_out_loss() > whole.loss
+    assert 0 < whole.effective_parameters < 3
 
 
 def test_keep_top_parts_only_what_rounding_tied():

@@ -107,6 +107,12 @@ class Optimum:
         posterior = np.linalg.slogdet(self.hessians.sum(axis=0) + self.precision)[1]
         return float(-self.loss - 0.5 * away @ self.precision @ away + 0.5 * (prior - posterior))
 
+    @property
+    def effective_parameters(self) -> float:
+        """How many parameters the data, not the prior, decide: the trace of H (H + precision)⁻¹."""
+        hessian = self.hessians.sum(axis=0)
+        return float(np.trace(np.linalg.solve(hessian + self.precision, hessian)))
+
     def held_out_loss(self) -> float:
         """Five-fold cross-validated log-loss, by one Newton step from θ for each fold left out: no further pass."""
         total = 0.0

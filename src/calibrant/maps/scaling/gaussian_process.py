@@ -105,7 +105,7 @@ class GaussianProcessCalibration(Calibrator):
             found.loss / total,
             held_out_before=before,
             held_out_after=found.held_out_loss() / total,
-            held_out_error=len(found.theta) / total,
+            held_out_error=found.effective_parameters / total,
             details={"evidence": found.evidence, "temperature": 1.0 / shared.beta},
         )
 

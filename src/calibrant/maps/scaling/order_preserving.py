@@ -101,7 +101,7 @@ class OrderPreservingScaling(Calibrator):
             found.loss / total,
             held_out_before=report.loss_before,
             held_out_after=found.held_out_loss() / total,
-            held_out_error=len(found.theta) / total,
+            held_out_error=found.effective_parameters / total,
             at_bound=report.at_bound,
             messages=report.messages,
             details={"temperature": self.temperature_, "evidence": found.evidence},
