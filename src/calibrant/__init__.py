@@ -14,12 +14,15 @@ if TYPE_CHECKING:
     from .maps.binary.isotonic import Isotonic as Isotonic
     from .maps.binary.platt import PlattScaling as PlattScaling
     from .maps.scaling.binwise import BinwiseTemperatureScaling as BinwiseTemperatureScaling
+    from .maps.scaling.dirichlet import DirichletCalibration as DirichletCalibration
     from .maps.scaling.ensemble import EnsembleTemperatureScaling as EnsembleTemperatureScaling
     from .maps.scaling.gaussian_process import GaussianProcessCalibration as GaussianProcessCalibration
+    from .maps.scaling.matrix import MatrixScaling as MatrixScaling
     from .maps.scaling.order_preserving import OrderPreservingScaling as OrderPreservingScaling
     from .maps.scaling.temperature import TemperatureScaling as TemperatureScaling
     from .maps.scaling.trivial import Identity as Identity
     from .maps.scaling.trivial import Uniform as Uniform
+    from .maps.scaling.vector import VectorScaling as VectorScaling
     from .operators.chain import Chain as Chain
     from .operators.mixture import Mixture as Mixture
     from .operators.one_vs_rest import OneVsRest as OneVsRest
@@ -36,16 +39,19 @@ _PLACES = {
     "CalibrationWarning": "errors",
     "Calibrator": "calibrator",
     "Chain": "operators.chain",
+    "DirichletCalibration": "maps.scaling.dirichlet",
     "EnsembleTemperatureScaling": "maps.scaling.ensemble",
     "GaussianProcessCalibration": "maps.scaling.gaussian_process",
     "Identity": "maps.scaling.trivial",
     "Isotonic": "maps.binary.isotonic",
     "Mixture": "operators.mixture",
+    "MatrixScaling": "maps.scaling.matrix",
     "OneVsRest": "operators.one_vs_rest",
     "OrderPreservingScaling": "maps.scaling.order_preserving",
     "PlattScaling": "maps.binary.platt",
     "TemperatureScaling": "maps.scaling.temperature",
     "Uniform": "maps.scaling.trivial",
+    "VectorScaling": "maps.scaling.vector",
     "get_threads": "threads",
     "load": "loading",
     "make": "registry",

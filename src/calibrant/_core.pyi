@@ -96,3 +96,47 @@ def isotonic_apply(
     threads: int,
     out: NDArray[Any],
 ) -> None: ...
+def linear_centres(logits: NDArray[Any], beta: float, floor: float, threads: int) -> NDArray[np.float64]: ...
+def linear_features(
+    logits: NDArray[Any],
+    centres: NDArray[np.float64],
+    beta: float,
+    floor: float,
+    centred: bool,
+    threads: int,
+    out: NDArray[Any],
+) -> None: ...
+def vector_sums(
+    logits: NDArray[Any],
+    centres: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    weights: NDArray[np.float64] | None,
+    beta: float,
+    floor: float,
+    centred: bool,
+    d: NDArray[np.float64],
+    b: NDArray[np.float64],
+    curvature: bool,
+    threads: int,
+) -> tuple[float, NDArray[np.float64]]: ...
+def vector_apply(
+    logits: NDArray[Any],
+    centres: NDArray[np.float64],
+    beta: float,
+    floor: float,
+    centred: bool,
+    d: NDArray[np.float64],
+    b: NDArray[np.float64],
+    threads: int,
+    out: NDArray[Any],
+) -> None: ...
+def softmax_residual(
+    scores: NDArray[Any],
+    logits: NDArray[Any],
+    centres: NDArray[np.float64],
+    labels: NDArray[np.int64] | None,
+    weights: NDArray[np.float64] | None,
+    beta: float,
+    b: NDArray[np.float64],
+    threads: int,
+) -> NDArray[np.float64]: ...

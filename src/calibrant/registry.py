@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from .calibrator import Calibrator
@@ -12,11 +13,14 @@ from .maps.binary.base import BinaryMap
 from .maps.binary.isotonic import Isotonic
 from .maps.binary.platt import PlattScaling
 from .maps.scaling.binwise import BinwiseTemperatureScaling
+from .maps.scaling.dirichlet import DirichletCalibration
 from .maps.scaling.ensemble import EnsembleTemperatureScaling
 from .maps.scaling.gaussian_process import GaussianProcessCalibration
+from .maps.scaling.matrix import MatrixScaling
 from .maps.scaling.order_preserving import OrderPreservingScaling
 from .maps.scaling.temperature import TemperatureScaling
 from .maps.scaling.trivial import Identity, Uniform
+from .maps.scaling.vector import VectorScaling
 from .operators.chain import Chain
 from .operators.mixture import Mixture
 from .operators.one_vs_rest import OneVsRest
@@ -65,6 +69,16 @@ _ENTRIES = [
     Entry("irova-ts", lambda: _after_ts(OneVsRest(Isotonic())), "ts, then irova", "Zhang et al. 2020"),
     Entry("irova-ets", lambda: Chain([EnsembleTemperatureScaling(), OneVsRest(Isotonic())]), "ets, then irova", ""),
     Entry("irm-ts", lambda: _after_ts(_shared(Isotonic(strict=True))), "ts, then irm", "Zhang et al. 2020"),
+    Entry("vector", VectorScaling, "a slope and an intercept a class", "Guo et al. 2017"),
+    Entry("matrix", MatrixScaling, "a full matrix and intercepts", "Guo et al. 2017"),
+    Entry("matrix-odir", partial(MatrixScaling, "odir"), "off-diagonals and intercepts penalised", "Kull et al. 2019"),
+    Entry("dirichlet", DirichletCalibration, "matrix scaling of log-probabilities", "Kull et al. 2019"),
+    Entry(
+        "dirichlet-odir",
+        partial(DirichletCalibration, "odir"),
+        "off-diagonals and intercepts penalised",
+        "Kull et al. 2019",
+    ),
 ]
 _BY_NAME = {entry.name: entry for entry in _ENTRIES}
 

@@ -1,0 +1,97 @@
+"""Limited-memory BFGS with a diagonal start, for smooth convex problems whose passes are expensive."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Solution", "minimise"]
+
+_MEMORY = 12
+_ARMIJO = 1e-4
+
+Objective = Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]]
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Where the solver ended, the objective there, the passes it took, and whether it met its tolerance."""
+
+    theta: NDArray[np.float64]
+    value: float
+    passes: int
+    converged: bool
+
+
+def minimise(
+    objective: Objective, start: NDArray[np.float64], inverse: NDArray[np.float64], tolerance: float, most: int = 300
+) -> Solution:
+    """Minimise a convex function.
+
+    Parameters
+    ----------
+    objective : callable
+        From parameters to (value, gradient); each call is one pass.
+    start : array
+    inverse : array
+        Inverse of the Hessian's diagonal: the metric in which steps are taken first.
+    tolerance : float
+        Stop when ½ gᵀ H⁻¹ g, the fall that a Newton step would bring, is below it.
+    """
+    theta, (value, gradient) = start, objective(start)
+    history: deque[tuple[NDArray[np.float64], NDArray[np.float64], float]] = deque(maxlen=_MEMORY)
+    passes = 1
+    while passes < most:
+        direction = _direction(gradient, history, inverse)
+        slope = float(direction @ gradient)
+        if -slope <= 2 * tolerance:
+            return Solution(theta, value, passes, True)
+        step, found, used = _search(objective, theta, value, slope, direction)
+        passes += used
+        if found is None:  # no descent left at this precision
+            return Solution(theta, value, passes, -slope <= 1e-6 * abs(value))
+        moved, change = step * direction, found[1] - gradient
+        curvature = float(moved @ change)
+        if curvature > 1e-12 * float(moved @ moved):
+            history.append((moved, change, curvature))
+        theta, (value, gradient) = theta + moved, found
+    return Solution(theta, value, passes, False)
+
+
+def _direction(
+    gradient: NDArray[np.float64],
+    history: deque[tuple[NDArray[np.float64], NDArray[np.float64], float]],
+    inverse: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Two-loop recursion (Nocedal and Wright, algorithm 7.4) from the scaled diagonal."""
+    q = -gradient
+    factors: list[float] = []
+    for moved, change, curvature in reversed(history):
+        factors.append(float(moved @ q) / curvature)
+        q = q - factors[-1] * change
+    q = q * inverse
+    if history:
+        _, change, curvature = history[-1]
+        q *= curvature / float(change @ (inverse * change))
+    for (moved, change, curvature), factor in zip(history, reversed(factors), strict=True):
+        q += (factor - float(change @ q) / curvature) * moved
+    return q
+
+
+def _search(
+    objective: Objective, theta: NDArray[np.float64], value: float, slope: float, direction: NDArray[np.float64]
+) -> tuple[float, tuple[float, NDArray[np.float64]] | None, int]:
+    """Backtrack from a full step by safeguarded quadratic interpolation until the value falls enough."""
+    step = 1.0
+    for used in range(1, 16):
+        found = objective(theta + step * direction)
+        if found[0] <= value + _ARMIJO * step * slope:
+            return step, found, used
+        bend = found[0] - value - step * slope
+        best = -slope * step**2 / (2 * bend) if np.isfinite(bend) and bend > 0 else 0.0
+        step = float(np.clip(best, 0.1 * step, 0.5 * step))
+    return 0.0, None, 15

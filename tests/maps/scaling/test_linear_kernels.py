@@ -1,0 +1,111 @@
+"""The fused passes of the linear maps against plain NumPy."""
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax, logsumexp, softmax
+
+from calibrant import get_threads, set_threads
+from calibrant.maps.scaling._path import fold_numbers
+from calibrant.maps.scaling._problem import Frame, Problem
+from calibrant.passes import Sample
+
+
+def twin(problem, theta):
+    """Loss, gradient and diagonal curvature of softmax(u + D x + b), as NumPy says it."""
+    s, f = problem.sample, problem.frame
+    z = s.logits.astype(np.float64) * f.beta
+    u = log_softmax(z, axis=1)
+    x = np.maximum(u, f.floor)
+    mean = x.mean(axis=1, keepdims=True)
+    x = x - mean if f.centred else x
+    if f.confidence is not None:
+        x = np.hstack([x, (mean - f.confidence[0]) / f.confidence[1]])
+    d, b = problem.split(theta)
+    a = u + (x @ d.T if problem.full else x * d) + b
+    y, w = np.eye(s.n_classes)[s.labels], s.weight_array[:, None]
+    p = softmax(a, axis=1)
+    r, v = w * (p - y), w * p * (1 - p)
+    loss = float((w[:, 0] * (logsumexp(a, axis=1) - a[np.arange(s.n), s.labels])).sum())
+
+    def by_class(q, x):
+        return np.concatenate([(q.T @ x).ravel() if problem.full else (q * x).sum(axis=0), q.sum(axis=0)])
+
+    return loss, by_class(r, x), by_class(v, x**2), p
+
+
+def random_problem(rng, k, full, dtype, centred, weighted, n=150, confidence=None):
+    weights = rng.integers(0, 3, n).astype(float) if weighted else None
+    z = (rng.normal(size=(n, k)) * 4 + rng.normal(size=(n, 1)) * 10).astype(dtype)
+    sample = Sample(z, rng.integers(0, k, n), weights, k)
+    return Problem.of(sample, Frame(0.7, -6.0, centred, confidence), full)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("k", [2, 7, 130])
+def test_sums_equal_the_numpy_twin(rng, k, full, dtype, centred, weighted):
+    problem = random_problem(rng, k, full, dtype, centred, weighted)
+    theta = rng.normal(size=problem.size) * 0.1
+    loss, gradient, curvature, p = twin(problem, theta)
+    sums = problem.sums(theta, curvature=True)
+    close = {"rtol": 1e-3, "atol": 2e-3} if dtype == np.float32 else {"rtol": 1e-9, "atol": 1e-9}
+    np.testing.assert_allclose(sums.loss, loss, rtol=1e-5 if dtype == np.float32 else 1e-11)
+    np.testing.assert_allclose(sums.gradient, gradient, **close)
+    np.testing.assert_allclose(sums.curvature, curvature, **close)
+    applied = problem.frame.apply(problem.sample.logits, *problem.split(theta))
+    assert applied.dtype == dtype
+    np.testing.assert_allclose(applied, p, atol=1e-5 if dtype == np.float32 else 1e-12)
+    rows = np.arange(0, problem.sample.n, 3)
+    expected = -np.log(p[rows, problem.sample.labels[rows]])
+    np.testing.assert_allclose(problem.losses(theta, rows), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_the_confidence_feature_equals_the_numpy_twin(rng):
+    problem = random_problem(rng, 5, True, np.float64, True, True, confidence=(-3.0, 2.0))
+    theta = rng.normal(size=problem.size) * 0.1
+    loss, gradient, curvature, p = twin(problem, theta)
+    sums = problem.sums(theta, curvature=True)
+    assert sums.loss == pytest.approx(loss)
+    np.testing.assert_allclose(sums.gradient, gradient, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(sums.curvature, curvature, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(problem.frame.apply(problem.sample.logits, *problem.split(theta)), p, atol=1e-12)
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_gradient_equals_finite_differences(rng, full):
+    problem = random_problem(rng, 4, full, np.float64, full, True)
+    theta = rng.normal(size=problem.size) * 0.2
+    gradient, step = problem.sums(theta).gradient, 1e-6
+    for i in range(problem.size):
+        e = np.zeros(problem.size)
+        e[i] = step
+        slope = (problem.sums(theta + e).loss - problem.sums(theta - e).loss) / (2 * step)
+        assert gradient[i] == pytest.approx(slope, rel=1e-5, abs=1e-5)
+
+
+def test_same_bits_for_any_number_of_threads(rng):
+    problem = random_problem(rng, 40, False, np.float32, False, False, n=20_000)
+    theta = rng.normal(size=problem.size) * 0.1
+    before = get_threads()
+    try:
+        answers = []
+        for threads in (1, 2, 5):
+            set_threads(threads)
+            answers.append(problem.sums(theta, curvature=True))
+    finally:
+        set_threads(before)
+    for other in answers[1:]:
+        assert other.loss == answers[0].loss
+        np.testing.assert_array_equal(other.gradient, answers[0].gradient)
+
+
+def test_folds_know_the_rows_not_their_order_or_shift(rng):
+    sample = Sample(rng.normal(size=(500, 3)), rng.integers(0, 3, 500), None, 3)
+    fold = fold_numbers(sample, 5)
+    order = rng.permutation(500)
+    np.testing.assert_array_equal(fold_numbers(sample.take(order), 5), fold[order])
+    shifted = sample.with_logits(sample.logits + rng.integers(-9, 9, (500, 1)))
+    assert (fold_numbers(shifted, 5) == fold).mean() > 0.99
+    assert np.bincount(fold, minlength=5).min() > 60
