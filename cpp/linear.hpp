@@ -39,4 +39,21 @@ template <class T>
 void softmax_residual(T* scores, const T* logits, const double* centres, const std::int64_t* labels, const double* weights,
                       std::int64_t n, std::int64_t k, double beta, const double* b, int threads, double* losses);
 
+// For a full D of few classes, m features a row (the k of the frame, and how sure the row is where sure.scale is not 0:
+// (mean of max(u, floor) - sure.mean) * sure.scale). weights is D transposed, (m, k).
+struct Sure {
+    double mean, scale;
+};
+
+// Returns the weighted log-loss. out[0..m][k]: its gradient in D transposed and, last, in b.
+template <class T>
+double matrix_sums(const T* logits, const double* centres, const std::int64_t* labels, const double* row_weights,
+                   std::int64_t n, std::int64_t k, Frame frame, Sure sure, const double* weights, const double* b,
+                   int threads, double* out);
+
+// out[k][m + 1][m + 1]: of each class, the block of the Hessian over its row of D and its intercept.
+template <class T>
+void matrix_blocks(const T* logits, const double* centres, const double* row_weights, std::int64_t n, std::int64_t k,
+                   Frame frame, Sure sure, const double* weights, const double* b, int threads, double* out);
+
 }  // namespace calibrant

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .maps.scaling.gaussian_process import GaussianProcessCalibration as GaussianProcessCalibration
     from .maps.scaling.matrix import MatrixScaling as MatrixScaling
     from .maps.scaling.order_preserving import OrderPreservingScaling as OrderPreservingScaling
+    from .maps.scaling.structured import StructuredScaling as StructuredScaling
     from .maps.scaling.temperature import TemperatureScaling as TemperatureScaling
     from .maps.scaling.trivial import Identity as Identity
     from .maps.scaling.trivial import Uniform as Uniform
@@ -49,6 +50,7 @@ _PLACES = {
     "OneVsRest": "operators.one_vs_rest",
     "OrderPreservingScaling": "maps.scaling.order_preserving",
     "PlattScaling": "maps.binary.platt",
+    "StructuredScaling": "maps.scaling.structured",
     "TemperatureScaling": "maps.scaling.temperature",
     "Uniform": "maps.scaling.trivial",
     "VectorScaling": "maps.scaling.vector",

@@ -119,6 +119,33 @@ def vector_sums(
     curvature: bool,
     threads: int,
 ) -> tuple[float, NDArray[np.float64]]: ...
+def matrix_sums(
+    logits: NDArray[Any],
+    centres: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    row_weights: NDArray[np.float64] | None,
+    beta: float,
+    floor: float,
+    centred: bool,
+    mean: float,
+    scale: float,
+    weights: NDArray[np.float64],
+    b: NDArray[np.float64],
+    threads: int,
+) -> tuple[float, NDArray[np.float64]]: ...
+def matrix_blocks(
+    logits: NDArray[Any],
+    centres: NDArray[np.float64],
+    row_weights: NDArray[np.float64] | None,
+    beta: float,
+    floor: float,
+    centred: bool,
+    mean: float,
+    scale: float,
+    weights: NDArray[np.float64],
+    b: NDArray[np.float64],
+    threads: int,
+) -> NDArray[np.float64]: ...
 def vector_apply(
     logits: NDArray[Any],
     centres: NDArray[np.float64],

@@ -18,6 +18,7 @@ from .maps.scaling.ensemble import EnsembleTemperatureScaling
 from .maps.scaling.gaussian_process import GaussianProcessCalibration
 from .maps.scaling.matrix import MatrixScaling
 from .maps.scaling.order_preserving import OrderPreservingScaling
+from .maps.scaling.structured import StructuredScaling
 from .maps.scaling.temperature import TemperatureScaling
 from .maps.scaling.trivial import Identity, Uniform
 from .maps.scaling.vector import VectorScaling
@@ -69,6 +70,8 @@ _ENTRIES = [
     Entry("irova-ts", lambda: _after_ts(OneVsRest(Isotonic())), "ts, then irova", "Zhang et al. 2020"),
     Entry("irova-ets", lambda: Chain([EnsembleTemperatureScaling(), OneVsRest(Isotonic())]), "ets, then irova", ""),
     Entry("irm-ts", lambda: _after_ts(_shared(Isotonic(strict=True))), "ts, then irm", "Zhang et al. 2020"),
+    Entry("svs", partial(StructuredScaling, "vector"), "vector scaling, strengths by evidence", "Berta et al. 2026"),
+    Entry("sms", StructuredScaling, "matrix scaling, strengths by evidence", "Berta et al. 2026"),
     Entry("vector", VectorScaling, "a slope and an intercept a class", "Guo et al. 2017"),
     Entry("matrix", MatrixScaling, "a full matrix and intercepts", "Guo et al. 2017"),
     Entry("matrix-odir", partial(MatrixScaling, "odir"), "off-diagonals and intercepts penalised", "Kull et al. 2019"),

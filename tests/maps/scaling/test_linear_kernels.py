@@ -73,6 +73,22 @@ def test_the_confidence_feature_equals_the_numpy_twin(rng):
     np.testing.assert_allclose(problem.frame.apply(problem.sample.logits, *problem.split(theta)), p, atol=1e-12)
 
 
+@pytest.mark.parametrize(("k", "full", "confidence"), [(4, False, None), (4, True, (-3.0, 2.0)), (40, True, None)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_class_blocks_equal_the_numpy_twin(rng, k, full, confidence, dtype):
+    problem = random_problem(rng, k, full, dtype, True, True, confidence=confidence)
+    theta = rng.normal(size=problem.size) * 0.1
+    p = twin(problem, theta)[3]
+    x = problem.frame.features(problem.sample.logits, problem.centres).astype(np.float64)
+    classes = np.array([0, k - 1])
+    for c, block in zip(classes, problem.blocks(theta, classes), strict=True):
+        z = np.column_stack([x if full else x[:, c], np.ones(len(x))])
+        v = problem.sample.weight_array * p[:, c] * (1 - p[:, c])
+        expected = (z * v[:, None]).T @ z
+        share = 0.05 if full and k > 32 else 1e-3  # there, the rows that hold nearly all of the variance stand for all
+        np.testing.assert_allclose(block, expected, atol=share * np.abs(expected).max())
+
+
 @pytest.mark.parametrize("full", [False, True])
 def test_gradient_equals_finite_differences(rng, full):
     problem = random_problem(rng, 4, full, np.float64, full, True)

@@ -26,7 +26,7 @@ def skewed(n, k, seed=0, slope=2.0):
     return z, y
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, "svs", "sms"])
 def test_improves_held_out_loss_where_temperature_cannot(name):
     z, y = skewed(3000, 4)
     ts = TemperatureScaling().fit(z[:1500], y[:1500])
@@ -38,7 +38,7 @@ def test_improves_held_out_loss_where_temperature_cannot(name):
     assert report.held_out_after < report.held_out_before
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, "svs", "sms"])
 def test_does_no_harm_with_few_rows_and_many_classes(name):
     z, y = skewed(300, 40, slope=3.0)
     ts = TemperatureScaling().fit(z, y)
@@ -140,8 +140,8 @@ def test_one_row_and_missing_classes(name):
     with pytest.warns(CalibrationWarning):
         one = make(name).fit(np.array([[1.0, 2.0, -1.0]]), [1])
     np.testing.assert_allclose(one.predict_proba(np.eye(3)[:, ::-1] * 2).sum(axis=1), 1)
-    z, y = skewed(100, 20)
-    y = y % 3
+    z, y = skewed(600, 20)
+    z, y = z[y < 3], y[y < 3]
     fitted = make(name).fit(z, y)
     assert np.isfinite(fitted.predict_proba(z)).all()
 
@@ -157,6 +157,6 @@ def test_extreme_logits(shared_data):
     with np.load(shared_data / "cifar10_extreme_logits.npz") as file:
         z, y = file["logits"], file["labels"]
     for name in NAMES:
-        p = make(name).fit(z[:2000], y[:2000]).predict_proba(z[2000:])
+        p = make(name).fit(z[:1000], y[:1000]).predict_proba(z[2000:])
         assert np.isfinite(p).all()
         assert nll(np.maximum(p, 1e-30), y[2000:]) < 2.3

@@ -9,15 +9,16 @@ from numpy.typing import NDArray
 
 from ...passes import Sample
 from ._problem import Problem
-from ._solver import Solution, minimise
+from ._solver import Metric, Solution, minimise
 
 __all__ = ["Choice", "choose", "fold_numbers", "solve"]
 
 _FOLDS = 5
-_ONE_FOLD = 2_000_000  # above this many scores one held-out fold is as telling as five
-_TOLERANCE = 1e-7  # of the loss of a row
+_ONE_FOLD, _TWO_FOLDS = 2_000_000, 300_000  # above so many scores one held-out fold, or two, tell as much as all
+_TOLERANCE = 3e-7  # of the loss of a row
 _STEP = 10**0.5
-_PATIENCE = 1
+_LOOSE = 30.0  # times the tolerance, along the path: what is compared there differs in the fourth digit
+_SHORTEST, _LONGEST = 2, 14  # points of the path
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,15 +37,39 @@ def solve(
     problem: Problem, penalty: NDArray[np.float64], start: NDArray[np.float64], tolerance: float = 1.0
 ) -> Solution:
     """Minimise the summed log-loss + ½ Σ penalty · θ² from a start."""
-    curvature = problem.sums(start, curvature=True).curvature
-    assert curvature is not None
 
     def objective(theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         sums = problem.sums(theta)
         return sums.loss + 0.5 * float(penalty @ theta**2), sums.gradient + penalty * theta
 
     unit = _TOLERANCE * problem.sample.total_weight
-    return minimise(objective, start, 1.0 / (curvature + penalty + 1e-12 * unit), tolerance * unit)
+    metric = _by_class if problem.few else _by_parameter
+    return minimise(objective, start, metric(problem, penalty + 1e-12 * unit, start), tolerance * unit)
+
+
+def _by_parameter(problem: Problem, penalty: NDArray[np.float64], theta: NDArray[np.float64]) -> Metric:
+    curvature = problem.sums(theta, curvature=True).curvature
+    assert curvature is not None
+    inverse = 1.0 / (curvature + penalty)
+    return lambda vector: inverse * vector
+
+
+def _by_class(problem: Problem, penalty: NDArray[np.float64], theta: NDArray[np.float64]) -> Metric:
+    k = problem.k
+
+    def rows(vector: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.column_stack([vector[:-k].reshape(k, -1), vector[-k:]])
+
+    blocks = np.stack(list(problem.blocks(theta, np.arange(k))))
+    diagonal = np.arange(blocks.shape[1])
+    blocks[:, diagonal, diagonal] += rows(penalty) + 1e-9 * blocks[:, diagonal, diagonal]
+    inverses = np.linalg.inv(blocks)
+
+    def apply(vector: NDArray[np.float64]) -> NDArray[np.float64]:
+        found = (inverses @ rows(vector)[:, :, None])[:, :, 0]
+        return np.concatenate([found[:, :-1].ravel(), found[:, -1]])
+
+    return apply
 
 
 def fold_numbers(sample: Sample, count: int) -> NDArray[np.int64]:
@@ -65,22 +90,24 @@ def fold_numbers(sample: Sample, count: int) -> NDArray[np.int64]:
     return (mixed % np.uint64(count)).astype(np.int64)
 
 
-def choose(problem: Problem, shape: NDArray[np.float64]) -> Choice:
+def choose(
+    problem: Problem, shape: NDArray[np.float64], start: float | None = None, step: float = _STEP, folds: int = _FOLDS
+) -> Choice:
     """Choose the strength s of the penalty s · shape by cross-validation.
 
     The path falls from a strength that leaves temperature scaling alone; each fit starts at the one before, and the
     path ends when the held-out loss has risen.
     """
     weights = problem.sample.weight_array
-    fold = fold_numbers(problem.sample, _FOLDS)
-    folds = range(1 if problem.sample.logits.size > _ONE_FOLD else _FOLDS)
-    groups = [
-        g for f in folds if len(g := np.flatnonzero((fold == f) & (weights > 0))) and len(g) < (weights > 0).sum()
-    ]
+    size = problem.sample.logits.size
+    used = 1 if size > _ONE_FOLD else min(2, folds) if size > _TWO_FOLDS else folds
+    fold = fold_numbers(problem.sample, folds)
+    groups = [np.flatnonzero((fold == f) & (weights > 0)) for f in range(used)]
+    groups = [rows for rows in groups if 0 < len(rows) < np.count_nonzero(weights)]
     if not groups:
         return Choice(np.inf, [np.inf], [np.nan], np.empty(0, np.int64), np.empty(0), 0)
-    parts = [problem.weighted(_without(weights, rows)) for rows in groups]
-    return _walk(problem, shape, parts, groups)
+    parts = [problem.without(rows) for rows in groups]
+    return _walk(problem, shape, parts, groups, start or _strongest(problem, shape), step)
 
 
 def _walk(
@@ -88,30 +115,25 @@ def _walk(
     shape: NDArray[np.float64],
     parts: list[Problem],
     groups: list[NDArray[np.int64]],
+    strength: float,
+    step: float,
 ) -> Choice:
     rows = np.concatenate(groups)
     thetas = [np.zeros(problem.size) for _ in parts]
     losses = np.concatenate([problem.losses(t, g) for t, g in zip(thetas, groups, strict=True)])
     weights = problem.sample.weight_array[rows]
     strengths, curve, kept, passes = [np.inf], [float(weights @ losses / weights.sum())], [losses], 0
-    strength = _strongest(problem, shape)
-    while strength > 1e-2 and int(np.argmin(curve)) >= len(curve) - 1 - _PATIENCE:
-        solutions = [solve(p, strength * shape, t, 10.0) for p, t in zip(parts, thetas, strict=True)]
+    while len(curve) < _LONGEST and (len(curve) <= _SHORTEST or np.argmin(curve) == len(curve) - 1):
+        solutions = [solve(p, strength * shape, t, _LOOSE) for p, t in zip(parts, thetas, strict=True)]
         thetas = [s.theta for s in solutions]
         passes += sum(s.passes + 1 for s in solutions)
         losses = np.concatenate([problem.losses(t, g) for t, g in zip(thetas, groups, strict=True)])
         strengths.append(strength)
         curve.append(float(weights @ losses / weights.sum()))
         kept.append(losses)
-        strength /= _STEP
+        strength /= step
     best = int(np.argmin(curve))
     return Choice(strengths[best], strengths, curve, rows, kept[best], passes)
-
-
-def _without(weights: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
-    rest = weights.copy()
-    rest[rows] = 0.0
-    return rest
 
 
 def _strongest(problem: Problem, shape: NDArray[np.float64]) -> float:

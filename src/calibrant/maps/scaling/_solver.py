@@ -1,4 +1,4 @@
-"""Limited-memory BFGS with a diagonal start, for smooth convex problems whose passes are expensive."""
+"""Limited-memory BFGS with a metric to start from, for smooth convex problems whose passes are expensive."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ __all__ = ["Solution", "minimise"]
 _MEMORY = 12
 _ARMIJO = 1e-4
 
+Metric = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 Objective = Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]]
 
 
@@ -28,7 +29,7 @@ class Solution:
 
 
 def minimise(
-    objective: Objective, start: NDArray[np.float64], inverse: NDArray[np.float64], tolerance: float, most: int = 300
+    objective: Objective, start: NDArray[np.float64], inverse: Metric, tolerance: float, most: int = 300
 ) -> Solution:
     """Minimise a convex function.
 
@@ -37,8 +38,8 @@ def minimise(
     objective : callable
         From parameters to (value, gradient); each call is one pass.
     start : array
-    inverse : array
-        Inverse of the Hessian's diagonal: the metric in which steps are taken first.
+    inverse : callable
+        From a vector to about H⁻¹ times it (symmetric, positive): the metric in which steps are taken first.
     tolerance : float
         Stop when ½ gᵀ H⁻¹ g, the fall that a Newton step would bring, is below it.
     """
@@ -65,18 +66,18 @@ def minimise(
 def _direction(
     gradient: NDArray[np.float64],
     history: deque[tuple[NDArray[np.float64], NDArray[np.float64], float]],
-    inverse: NDArray[np.float64],
+    inverse: Metric,
 ) -> NDArray[np.float64]:
-    """Two-loop recursion (Nocedal and Wright, algorithm 7.4) from the scaled diagonal."""
+    """Two-loop recursion (Nocedal and Wright, algorithm 7.4) from the scaled metric."""
     q = -gradient
     factors: list[float] = []
     for moved, change, curvature in reversed(history):
         factors.append(float(moved @ q) / curvature)
         q = q - factors[-1] * change
-    q = q * inverse
+    q = inverse(q)
     if history:
         _, change, curvature = history[-1]
-        q *= curvature / float(change @ (inverse * change))
+        q *= curvature / float(change @ inverse(change))
     for (moved, change, curvature), factor in zip(history, reversed(factors), strict=True):
         q += (factor - float(change @ q) / curvature) * moved
     return q
