@@ -66,3 +66,16 @@ def test_folds_do_not_depend_on_a_shift_of_the_rows():
     shifted = sample.with_logits(sample.logits + np.arange(53)[:, None] * 8.0)
     for (_, one), (_, two) in zip(sample.folds(5), shifted.folds(5), strict=True):
         np.testing.assert_array_equal(one.weights, two.weights)
+
+
+def test_a_row_twice_is_held_out_together():
+    sample = _sample()
+    twice = np.repeat(np.arange(53), np.arange(53) % 3 + 1)
+    for (_, one), (_, two) in zip(sample.folds(5), sample.take(twice).folds(5), strict=True):
+        np.testing.assert_array_equal(np.unique(one.logits[:, 0]), np.unique(two.logits[:, 0]))
+
+
+def test_scores_of_few_values_still_make_even_folds():
+    sample = _sample(n=200, k=2)
+    coarse = sample.with_logits(np.round(sample.logits / 2))
+    assert {fold.n for _, fold in coarse.folds(5)} == {40}
