@@ -84,6 +84,32 @@ void bind_metrics(nb::module_& m) {
         "values"_a.noconvert(), "labels"_a, "weights"_a.none(), "edges"_a, "floors"_a, "threads"_a);
 }
 
+void bind_pairs(nb::module_& m) {
+    m.def(
+        "pair_bins",
+        [](Vector<double> scores, Vector<double> outcomes, Weights weights, Vector<double> edges) {
+            if (outcomes.shape(0) != scores.shape(0) || (weights && weights->shape(0) != scores.shape(0)) || edges.shape(0) < 2)
+                throw nb::value_error("scores, outcomes and weights differ in length, or there are no edges");
+            auto out = fresh<double>({std::size_t(3), edges.shape(0) - 1});
+            nb::gil_scoped_release release;
+            calibrant::pair_bins(scores.data(), outcomes.data(), data_of(weights), scores.shape(0), edges.data(),
+                                 edges.shape(0) - 1, out.data());
+            return out;
+        },
+        "scores"_a, "outcomes"_a, "weights"_a.none(), "edges"_a);
+    m.def(
+        "triweight",
+        [](Vector<double> places, Vector<double> points, Matrix<double> weights, double h) {
+            if (weights.shape(1) != points.shape(0)) throw nb::value_error("points and weights differ in length");
+            auto out = fresh<double>({weights.shape(0), places.shape(0)});
+            nb::gil_scoped_release release;
+            calibrant::triweight(places.data(), places.shape(0), points.data(), weights.data(), points.shape(0),
+                                 weights.shape(0), h, out.data());
+            return out;
+        },
+        "places"_a, "points"_a, "weights"_a, "h"_a);
+}
+
 void bind_sweep(nb::module_& m) {
     m.def(
         "sweep",
@@ -457,6 +483,7 @@ NB_MODULE(_core, m) {
     m.doc() = "Compiled kernels. Arrays in, arrays out; no estimator is known here.";
     bind_metrics<float>(m);
     bind_metrics<double>(m);
+    bind_pairs(m);
     bind_sweep(m);
     bind_scan<float>(m);
     bind_scan<double>(m);

@@ -49,6 +49,33 @@ CALIBRANT_INLINE std::int64_t first_equal(const T* p, std::int64_t k, T value) {
     return 0;
 }
 
+struct Top {
+    RowFacts facts;
+    double largest;
+    std::int64_t column;
+};
+
+// Few columns: one plain loop costs less than setting up vectors.
+template <class T>
+CALIBRANT_INLINE Top short_row(const T* p, std::int64_t k, T most) {
+    T sum = 0, squares = 0, largest = p[0];
+    std::int64_t bad = 0, column = 0;
+    for (std::int64_t j = 0; j < k; ++j) {
+        sum += p[j];
+        squares += p[j] * p[j];
+        bad += !((p[j] >= T(0)) & (p[j] <= most));
+        column = p[j] > largest ? j : column;
+        largest = p[j] > largest ? p[j] : largest;
+    }
+    return {{sum, squares, bad}, largest, column};
+}
+
+template <class T>
+CALIBRANT_INLINE Top long_row(const T* p, std::int64_t k, T most) {
+    const T largest = row_max(p, k);
+    return {row_facts(p, k, most), largest, first_equal(p, k, largest)};
+}
+
 template <class T>
 CALIBRANT_INLINE std::int64_t tops_block(const T* values, std::int64_t from, std::int64_t to, std::int64_t k,
                                          double tolerance, bool marginals, double* top, std::int64_t* column,
@@ -57,12 +84,11 @@ CALIBRANT_INLINE std::int64_t tops_block(const T* values, std::int64_t from, std
     std::int64_t wrong = -1;
     for (std::int64_t i = from; i < to; ++i) {
         const T* p = values + i * k;
-        const RowFacts facts = row_facts(p, k, most);
-        if (wrong < 0 && (facts.bad || !(marginals || std::abs(facts.sum - 1) <= tolerance))) wrong = i;
-        const T largest = row_max(p, k);
-        top[i] = largest;
-        column[i] = first_equal(p, k, largest);
-        squares[i] = facts.squares;
+        const Top row = k <= 32 ? short_row(p, k, most) : long_row(p, k, most);
+        if (wrong < 0 && (row.facts.bad || !(marginals || std::abs(row.facts.sum - 1) <= tolerance))) wrong = i;
+        top[i] = row.largest;
+        column[i] = row.column;
+        squares[i] = row.facts.squares;
     }
     return wrong;
 }
@@ -270,6 +296,52 @@ void class_bins(const T* values, const std::int64_t* labels, const double* weigh
         const double* own = sums.data() + part * width;
         for (std::int64_t j = 0; j < 3 * cells; ++j) out[j] += own[2 * k + j];
         for (std::int64_t j = 0; j < k; ++j) out[j * bins] += own[j], out[cells + j * bins] += own[k + j];
+    }
+}
+
+void pair_bins(const double* scores, const double* outcomes, const double* weights, std::int64_t n, const double* edges,
+               std::int64_t bins, double* out) {
+    const bool even = is_even(edges, bins);
+    std::fill(out, out + 3 * bins, 0.0);
+    for (std::int64_t i = 0; i < n; ++i) {
+        const double weight = weights ? weights[i] : 1.0;
+        double* cell = out + bin_of(scores[i], edges, bins, even);
+        cell[0] += weight;
+        cell[bins] += weight * scores[i];
+        cell[2 * bins] += weight * outcomes[i];
+    }
+}
+
+void triweight(const double* places, std::int64_t m, const double* points, const double* weights, std::int64_t n,
+               std::int64_t sets, double h, double* out) {
+    // Prefix sums of w * u^j, u being the distance from the middle of the point's cell of width h: no digits cancel.
+    const std::int64_t width = sets * 7;
+    std::vector<double> prefix((n + 1) * width);
+    std::vector<double> cell(n);
+    for (std::int64_t i = 0; i < n; ++i) {
+        cell[i] = std::floor(points[i] / h);
+        const double u = points[i] / h - (cell[i] + 0.5);
+        const double *before = prefix.data() + i * width;
+        double* after = prefix.data() + (i + 1) * width;
+        for (std::int64_t s = 0; s < sets; ++s) {
+            double power = weights[s * n + i];
+            for (int j = 0; j < 7; ++j, power *= u) after[s * 7 + j] = before[s * 7 + j] + power;
+        }
+    }
+    for (std::int64_t x = 0; x < m; ++x) {
+        const std::int64_t first = std::lower_bound(points, points + n, places[x] - h) - points;
+        const std::int64_t last = std::upper_bound(points + first, points + n, places[x] + h) - points;
+        for (std::int64_t s = 0; s < sets; ++s) out[s * m + x] = 0;
+        for (std::int64_t from = first, to; from < last; from = to) {  // at most three cells
+            to = std::upper_bound(cell.data() + from, cell.data() + last, cell[from]) - cell.data();
+            const double v = places[x] / h - (cell[from] + 0.5), vv = v * v, a = 1 - vv;
+            const double c[7] = {a * a * a,           6 * a * a * v, 12 * a * vv - 3 * a * a, 8 * v * vv - 12 * a * v,
+                                 3 * a - 12 * vv,     6 * v,         -1};
+            const double *low = prefix.data() + from * width, *high = prefix.data() + to * width;
+            for (std::int64_t s = 0; s < sets; ++s)
+                for (int j = 0; j < 7; ++j) out[s * m + x] += c[j] * (high[s * 7 + j] - low[s * 7 + j]);
+        }
+        for (std::int64_t s = 0; s < sets; ++s) out[s * m + x] = std::max(0.0, out[s * m + x]) * (35.0 / 32.0 / h);
     }
 }
 

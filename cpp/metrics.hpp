@@ -17,6 +17,15 @@ template <class T>
 void class_bins(const T* values, const std::int64_t* labels, const double* weights, std::int64_t n, std::int64_t k,
                 const double* edges, std::int64_t bins, const double* floors, int threads, double* out);
 
+// out[0..2][bin]: sums over pairs of the weight, of weight * score and of weight * outcome. weights may be null.
+void pair_bins(const double* scores, const double* outcomes, const double* weights, std::int64_t n, const double* edges,
+               std::int64_t bins, double* out);
+
+// out[set][x]: sum over points of weights[set][i] * K((places[x] - points[i]) / h) / h, K(u) = 35/32 (1 - u^2)^3 on
+// [-1, 1]; points increase. A kernel of degree 6 needs the moments 0..6 of its window: O(n + m log n), exact.
+void triweight(const double* places, std::int64_t m, const double* points, const double* weights, std::int64_t n,
+               std::int64_t sets, double h, double* out);
+
 struct Swept {
     std::int64_t bins;
     double error;

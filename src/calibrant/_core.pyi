@@ -16,6 +16,15 @@ def class_bins(
     floors: NDArray[np.float64],
     threads: int,
 ) -> NDArray[np.float64]: ...
+def pair_bins(
+    scores: NDArray[np.float64],
+    outcomes: NDArray[np.float64],
+    weights: NDArray[np.float64] | None,
+    edges: NDArray[np.float64],
+) -> NDArray[np.float64]: ...
+def triweight(
+    places: NDArray[np.float64], points: NDArray[np.float64], weights: NDArray[np.float64], h: float
+) -> NDArray[np.float64]: ...
 def sweep(
     values: NDArray[np.float64], prefix: NDArray[np.float64], equal_width: bool, norm: int
 ) -> tuple[int, float]: ...

@@ -58,7 +58,8 @@ def top_k_accuracy(
     if not Integer(1).accepts(k):
         raise InvalidInput("k is not valid", seen=repr(k), allowed=Integer(1).allowed)
     forecasts = read(y_true, y_prob, sample_weight, classes=classes, marginals=marginals)
-    right = _rank_of_label(forecasts, raw_scores) < k
+    simple = k == 1 and raw_scores is None and not forecasts.is_event
+    right = (forecasts.given.top_column == forecasts.labels) if simple else _rank_of_label(forecasts, raw_scores) < k
     return float(right.mean()) if forecasts.weights is None else float(np.average(right, weights=forecasts.weights))
 
 

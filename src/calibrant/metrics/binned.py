@@ -7,27 +7,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .edges import Edges, bin_index, make_edges
-from .norms import Norm, norm_of
+from .. import _core
+from .edges import Edges, make_edges
+from .norms import Norm
 from .views import Pairs
 
-__all__ = ["bin_sums", "binned"]
+__all__ = ["bin_sums", "binned", "binned_of"]
 
 
 def bin_sums(pairs: Pairs, edges: Edges) -> NDArray[np.float64]:
     """Return (3, bins): the sums of weights, of weighted scores and of weighted outcomes in each bin."""
-    place, bins = bin_index(pairs.scores, edges), len(edges) - 1
-    if pairs.weights is None:
-        rows = (None, pairs.scores, pairs.outcomes)
-    else:
-        rows = (pairs.weights, pairs.weights * pairs.scores, pairs.weights * pairs.outcomes)
-    return np.stack([np.bincount(place, weights=row, minlength=bins).astype(np.float64) for row in rows])
+    return _core.pair_bins(pairs.scores, pairs.outcomes, pairs.weights, edges)
 
 
-def gaps(sums: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the mass share of the bins that are not empty and their gap |mean score - frequency|."""
-    weight, score, outcome = sums[:, sums[0] > 0]
-    return weight / weight.sum(), np.abs(score - outcome) / weight
+def binned_of(sums: NDArray[np.float64], norm: Norm) -> NDArray[np.float64]:
+    """Binned error of (3, …, bins) sums of weights, scores and outcomes, one for each leading index."""
+    weight, score, outcome = sums
+    gap = np.abs(score - outcome)
+    if norm == 1:
+        return gap.sum(axis=-1) / weight.sum(axis=-1)
+    gap = np.divide(gap, weight, out=np.zeros_like(gap), where=weight > 0)
+    if norm == "max":
+        return gap.max(axis=-1)
+    return np.sqrt((weight * gap**2).sum(axis=-1) / weight.sum(axis=-1))
 
 
 def binned(pairs: Pairs, *, norm: Norm = 1, bins: Any = 15, edges: Any = "equal_width") -> float:
@@ -35,4 +37,4 @@ def binned(pairs: Pairs, *, norm: Norm = 1, bins: Any = 15, edges: Any = "equal_
 
     Naeini et al. 2015; paper 003, §3. Its bias grows with the number of bins and shrinks with n.
     """
-    return norm_of(*gaps(bin_sums(pairs, make_edges(edges, bins, pairs))), norm)
+    return float(binned_of(bin_sums(pairs, make_edges(edges, bins, pairs)), norm))

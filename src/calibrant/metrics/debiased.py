@@ -28,20 +28,22 @@ def debiased(pairs: Pairs, *, norm: Norm = 2, bins: Any = 15, edges: Any = "equa
     Bins of fewer than two rows contribute nothing (their norm-1 code raises an error). Their equal-mass bins put
     edges half-way between neighbours and other numbers of rows into them; ours follow `calibrant.metrics.edges`.
     """
-    return debiased_of(bin_sums(pairs, make_edges(edges, bins, pairs)), norm)
+    return float(debiased_of(bin_sums(pairs, make_edges(edges, bins, pairs)), norm))
 
 
-def debiased_of(sums: NDArray[np.float64], norm: Norm) -> float:
-    """Debiased error of (3, bins) sums of weights, scores and outcomes."""
+def debiased_of(sums: NDArray[np.float64], norm: Norm) -> NDArray[np.float64]:
+    """Debiased error of (3, …, bins) sums of weights, scores and outcomes, one for each leading index."""
     check_norm(norm, (1, 2))
-    total = sums[0].sum()
-    weight, score, outcome = sums[:, sums[0] >= 2]
+    total = sums[0].sum(axis=-1)
+    counted = sums[0] >= 2
+    weight, score, outcome = np.where(counted, sums, np.array([2.0, 0.0, 0.0]).reshape(3, *[1] * (sums.ndim - 1)))
     gap, frequency = (score - outcome) / weight, outcome / weight
     variance = np.maximum(frequency * (1 - frequency), 0)
     if norm == 2:
-        return float(np.sqrt(max(0.0, weight @ (gap**2 - variance / (weight - 1)) / total)))
-    added = _folded_mean(gap, np.sqrt(variance / weight)) - np.abs(gap)
-    return max(0.0, float(weight @ (np.abs(gap) - added) / total))
+        parts = weight * (gap**2 - variance / (weight - 1))
+        return np.sqrt(np.maximum(0.0, parts.sum(axis=-1, where=counted) / total))
+    parts = weight * (2 * np.abs(gap) - _folded_mean(gap, np.sqrt(variance / weight)))
+    return np.maximum(0.0, parts.sum(axis=-1, where=counted) / total)
 
 
 def _folded_mean(mean: NDArray[np.float64], deviation: NDArray[np.float64]) -> NDArray[np.float64]:

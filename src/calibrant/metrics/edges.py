@@ -52,18 +52,23 @@ def equal_mass(scores: NDArray[np.float64], bins: int, weights: NDArray[np.float
     A group of tied scores lies in bin ⌊C·b/n⌋, C being the weight of all smaller scores; bins that end up empty
     have no edge. With integer weights a weight is a number of equal rows.
     """
-    order = np.argsort(scores)
-    ordered = scores[order]
-    first = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    below, total = first, len(scores)
-    if weights is not None:
-        mass = np.r_[0.0, np.cumsum(weights[order])]
-        below, total = mass[first], mass[-1]
-        if (weights == np.floor(weights)).all():
-            below, total = below.astype(np.int64), int(total)
+    if weights is None:
+        ordered, mass = np.sort(scores), None
+    else:
+        order = np.argsort(scores)
+        ordered, mass = scores[order], np.concatenate([[0.0], np.cumsum(weights[order])])
+    first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    below, total = (first, len(scores)) if mass is None else _counts(mass[first], mass[-1])
     place = np.minimum(below * bins // total, bins - 1)
     starts = first[np.flatnonzero(np.diff(place)) + 1]
-    return np.r_[0.0, ordered[starts], 1.0]
+    return np.concatenate([[0.0], ordered[starts], [1.0]])
+
+
+def _counts(below: NDArray[Any], total: Any) -> tuple[NDArray[Any], Any]:
+    """Whole weights as integers, so that ranks are exact."""
+    if total == np.floor(total) and (below == np.floor(below)).all():
+        return below.astype(np.int64), int(total)
+    return below, total
 
 
 def kmeans(scores: NDArray[np.float64], bins: int, weights: NDArray[np.float64] | None = None) -> Edges:

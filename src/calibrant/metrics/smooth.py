@@ -50,9 +50,12 @@ def smooth_fixed_point(pairs: Pairs) -> float:
 
 
 def _fixed_point(spectrum: NDArray[np.float64]) -> float:
-    if _smoothed(spectrum, 1e-9) <= 1e-9:
-        return 0.0
-    root: Any = brentq(lambda width: _smoothed(spectrum, width) - width, 1e-9, 1.5, xtol=1e-12)
+    # smECE_σ falls with σ towards the overall gap, so the fixed point lies between that and the value there.
+    low = abs(float(spectrum[0])) * np.sqrt(_PLACES)
+    high = _smoothed(spectrum, low)
+    if high <= low + 1e-12:
+        return high
+    root: Any = brentq(lambda width: _smoothed(spectrum, width) - width, low, high, xtol=1e-10)
     return float(root)
 
 
@@ -67,5 +70,8 @@ def _spectrum(pairs: Pairs) -> NDArray[np.float64]:
 
 
 def _smoothed(spectrum: NDArray[np.float64], width: float) -> float:
-    damping = np.exp(-0.5 * (np.pi * width * np.arange(_PLACES)) ** 2)
-    return float(np.abs(np.asarray(idct(spectrum * damping, norm="ortho"))).sum())
+    """Sum of |values| after damping the cosines; those damped below 1e-17 are zero already."""
+    kept = _PLACES if width <= 0 else min(_PLACES, int(9 / (np.pi * width)) + 2)
+    damped = np.zeros(_PLACES)
+    damped[:kept] = spectrum[:kept] * np.exp(-0.5 * (np.pi * width * np.arange(kept)) ** 2)
+    return float(np.abs(np.asarray(idct(damped, norm="ortho", overwrite_x=True))).sum())

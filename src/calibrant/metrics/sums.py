@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from ..threads import get_threads
-from .binned import bin_sums, gaps
+from .binned import bin_sums, binned_of
 from .debiased import debiased_of
 from .edges import Edges
 from .norms import Norm, norm_of
@@ -19,9 +19,9 @@ from .views import Forecasts, select
 
 __all__ = ["FROM_SUMS", "error_from_sums", "group_sums", "power_mean"]
 
-# What turns one group's sums into its error, for the estimators that need nothing else.
-FROM_SUMS: dict[str, Callable[[NDArray[np.float64], Norm], float]] = {
-    "binned": lambda sums, norm: norm_of(*gaps(sums), norm),
+# What turns (3, groups, bins) sums into an error for each group, for the estimators that need nothing else.
+FROM_SUMS: dict[str, Callable[[NDArray[np.float64], Norm], NDArray[np.float64]]] = {
+    "binned": binned_of,
     "debiased": debiased_of,
 }
 
@@ -45,14 +45,13 @@ def group_sums(forecasts: Forecasts, view: Any, edges: Edges, threshold: Thresho
 
 def error_from_sums(sums: NDArray[np.float64], estimator: str, norm: Norm) -> float:
     """Return the power mean over groups of their errors; groups without rows are left out."""
-    seen = np.flatnonzero(sums[0].sum(axis=1) > 0)
-    return power_mean([FROM_SUMS[estimator](sums[:, group], norm) for group in seen], norm)
+    return power_mean(FROM_SUMS[estimator](sums[:, sums[0].sum(axis=1) > 0], norm), norm)
 
 
-def power_mean(errors: list[float], norm: Norm) -> float:
+def power_mean(errors: Sequence[float] | NDArray[np.float64], norm: Norm) -> float:
     """Return the mean over classes in the order of the norm.
 
     For norm 1 the mean (Kull et al. 2019), for norm 2 the root mean square (the marginal calibration error of Kumar et
     al. 2019, Def. 2.4, with equal class weights), for "max" the largest.
     """
-    return norm_of(np.full(len(errors), 1 / max(1, len(errors))), np.array(errors), norm)
+    return norm_of(np.full(len(errors), 1 / max(1, len(errors))), np.asarray(errors), norm)
