@@ -1,8 +1,9 @@
-"""Speed of the metrics beside the peers', in one process: ``python benchmarks/metrics.py [--small | --large]``.
+"""Speed of the metrics beside the peers', in one process: ``python benchmarks/metrics.py [--cpu] [--only NAME]``.
 
-Needs calibrant and the peers (benchmarks/peers-requirements.txt) in one environment. Every call starts from the same
-(n, K) probabilities and labels; peers that know only one event are given the top label by NumPy, within their time.
-Times are the best of several calls; a peer that takes longer than the limit is stopped and printed as such.
+Needs calibrant and the peers (benchmarks/peers-requirements.txt) in one environment. Peers that take (n, K)
+probabilities are compared on those, peers for one event on (n,) probabilities. Times are the best of several calls; a
+peer that takes longer than the limit is stopped and printed as such. ``--cpu`` counts processor time of all threads
+instead of wall time, which is steadier on a busy machine (and gives threads no credit).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 
 Metric = Callable[[np.ndarray, np.ndarray], Any]
+Contenders = dict[str, tuple[Metric, dict[str, Metric]]]
 LIMIT = 30.0
 
 
@@ -29,16 +31,6 @@ def problem(n: int, k: int, dtype: Any, seed: int = 0) -> tuple[np.ndarray, np.n
     labels = (z + rng.gumbel(size=(n, k)).astype(np.float32)).argmax(axis=1)
     p = np.exp(2 * (z - z.max(axis=1, keepdims=True))).astype(dtype)
     return labels, p / p.sum(axis=1, keepdims=True)
-
-
-def top(metric: Callable[[np.ndarray, np.ndarray], Any]) -> Metric:
-    """Give a peer for one event the top label."""
-
-    def call(y: np.ndarray, p: np.ndarray) -> Any:
-        best = p.argmax(axis=1)
-        return metric((best == y).astype(np.int64), p[np.arange(len(y)), best].astype(np.float64))
-
-    return call
 
 
 def torch_metric(norm: str) -> Metric:
@@ -61,14 +53,11 @@ def torch_accuracy(y: np.ndarray, p: np.ndarray) -> float:
     return float(multiclass_accuracy(torch.from_numpy(p), torch.from_numpy(y), num_classes=p.shape[1], average="micro"))
 
 
-def contenders() -> dict[str, tuple[Metric, dict[str, Metric]]]:
-    """For each metric, ours and the peers that have it."""
+def vector_contenders() -> Contenders:
+    """For each metric of (n, K) probabilities, ours and the peers that have it."""
     import calibration
-    import calibre.metrics
     import netcal.metrics
-    import probcal.metrics as probcal
     import pycalib.metrics as pycalib
-    import relplot
     import sklearn.metrics
 
     from calibrant import metrics as ours
@@ -84,9 +73,6 @@ def contenders() -> dict[str, tuple[Metric, dict[str, Metric]]]:
                 "torchmetrics": torch_metric("l1"),
                 "uncertainty-calibration": lambda y, p: calibration.get_ece(p, y, num_bins=15),
                 "pycalib": lambda y, p: pycalib.conf_ECE(y, p, bins=15),
-                "calibre": top(lambda y, p: calibre.metrics.expected_calibration_error(y, p, n_bins=15)),
-                "probcal": top(lambda y, p: probcal.ece(y, p, n_bins=15, strategy="width")),
-                "relplot": top(lambda y, p: relplot.metrics.binnedECE(p, y, nbins=15)),
             },
         ),
         "mce": (
@@ -95,31 +81,17 @@ def contenders() -> dict[str, tuple[Metric, dict[str, Metric]]]:
                 "netcal": lambda y, p: netcal.metrics.MCE(15).measure(p, y),
                 "torchmetrics": torch_metric("max"),
                 "pycalib": lambda y, p: pycalib.conf_MCE(y, p, bins=15),
-                "calibre": top(lambda y, p: calibre.metrics.maximum_calibration_error(y, p, n_bins=15)),
-                "probcal": top(lambda y, p: probcal.ece(y, p, n_bins=15, strategy="width", norm="max")),
             },
         ),
         "ece, norm 2": (lambda y, p: ours.ece(y, p, norm=2), {"torchmetrics": torch_metric("l2")}),
         "ece, equal mass": (
             lambda y, p: ours.ece(y, p, edges="equal_mass"),
-            {
-                "uncertainty-calibration": lambda y, p: calibration.get_ece_em(p, y, num_bins=15),
-                "probcal": top(lambda y, p: probcal.ece(y, p, n_bins=15, strategy="mass")),
-            },
+            {"uncertainty-calibration": lambda y, p: calibration.get_ece_em(p, y, num_bins=15)},
         ),
         "ece_debiased": (
             ours.ece_debiased,
-            {
-                "uncertainty-calibration": lambda y, p: calibration.get_top_calibration_error(p, y),
-                "probcal": top(lambda y, p: probcal.ece_debiased(y, p, n_bins=15)),
-            },
+            {"uncertainty-calibration": lambda y, p: calibration.get_top_calibration_error(p, y)},
         ),
-        "ece_sweep": (ours.ece_sweep, {"probcal": top(probcal.ece_sweep)}),
-        "smece": (
-            ours.smece,
-            {"relplot": top(lambda y, p: relplot.metrics.smECE(p, y)), "probcal": top(probcal.smooth_ece)},
-        ),
-        "ks_error": (ours.ks_error, {"probcal (ecce)": top(probcal.ecce)}),
         "cwece": (ours.cwece, {"pycalib": lambda y, p: pycalib.classwise_ECE(y, p, bins=15)}),
         "debiased, class-wise": (
             lambda y, p: ours.calibration_error(y, p, estimator="debiased", view="class_wise"),
@@ -139,16 +111,53 @@ def contenders() -> dict[str, tuple[Metric, dict[str, Metric]]]:
                 "scikit-learn": lambda y, p: sklearn.metrics.log_loss(y, p, labels=np.arange(p.shape[1])),
             },
         ),
-        "accuracy": (
-            ours.accuracy,
+        "accuracy": (ours.accuracy, {"torchmetrics": torch_accuracy}),
+        "ece_sweep": (ours.ece_sweep, {}),
+        "ece_kde": (ours.ece_kde, {}),
+        "smece": (ours.smece, {}),
+        "ace": (ours.ace, {}),
+    }
+
+
+def event_contenders() -> Contenders:
+    """For each metric of one event's probabilities, ours and the peers that have it."""
+    import calibre.metrics
+    import probcal.metrics as probcal
+    import relplot
+
+    from calibrant import metrics as ours
+
+    return {
+        "ece": (
+            ours.ece,
             {
-                "torchmetrics": torch_accuracy,
-                "pycalib": lambda y, p: pycalib.accuracy(y, p),
-                "scikit-learn": lambda y, p: sklearn.metrics.accuracy_score(y, p.argmax(axis=1)),
+                "calibre": lambda y, p: calibre.metrics.expected_calibration_error(y, p, n_bins=15),
+                "probcal": lambda y, p: probcal.ece(y, p, n_bins=15, strategy="width"),
+                "relplot": lambda y, p: relplot.metrics.binnedECE(p, y, nbins=15),
             },
         ),
+        "mce": (
+            ours.mce,
+            {
+                "calibre": lambda y, p: calibre.metrics.maximum_calibration_error(y, p, n_bins=15),
+                "probcal": lambda y, p: probcal.ece(y, p, n_bins=15, strategy="width", norm="max"),
+            },
+        ),
+        "ece, equal mass": (
+            lambda y, p: ours.ece(y, p, edges="equal_mass"),
+            {"probcal": lambda y, p: probcal.ece(y, p, n_bins=15, strategy="mass")},
+        ),
+        "ece_debiased": (ours.ece_debiased, {"probcal": lambda y, p: probcal.ece_debiased(y, p, n_bins=15)}),
+        "ece_sweep": (ours.ece_sweep, {"probcal": probcal.ece_sweep}),
+        "smece": (
+            ours.smece,
+            {"relplot": lambda y, p: relplot.metrics.smECE(p, y), "probcal": probcal.smooth_ece},
+        ),
+        "ks_error": (ours.ks_error, {"probcal (ecce)": probcal.ecce}),
+        "brier": (ours.brier, {"probcal": probcal.brier_score}),
+        "nll": (ours.nll, {"probcal": probcal.log_loss}),
+        "brier_decomposition": (ours.brier_decomposition, {"probcal": probcal.murphy_decomposition}),
         "ece_kde": (ours.ece_kde, {}),
-        "ace": (ours.ace, {}),
     }
 
 
@@ -160,18 +169,17 @@ def _stop(*_: Any) -> None:
     raise TooSlow
 
 
-def clock(metric: Metric, y: np.ndarray, p: np.ndarray) -> float | str:
+def clock(metric: Metric, y: np.ndarray, p: np.ndarray, timer: Callable[[], float]) -> float | str:
     """Best of the calls that fit into a second (at least three, or one where a call takes seconds)."""
     signal.signal(signal.SIGALRM, _stop)
     signal.setitimer(signal.ITIMER_REAL, LIMIT)
-    best, spent, calls = np.inf, 0.0, 0
+    best, calls, end = np.inf, 0, time.perf_counter() + 1.0
     try:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            while calls < 1 or (spent < 1.0 and calls < 200) or (calls < 3 and spent < 4.0):
-                start = time.perf_counter()
+            while calls < 1 or (calls < 500 and time.perf_counter() < end + 3 * (calls < 3)):
+                start = timer()
                 metric(y, p)
-                took = time.perf_counter() - start
-                best, spent, calls = min(best, took), spent + took, calls + 1
+                best, calls = min(best, timer() - start), calls + 1
     except TooSlow:
         return f"> {LIMIT:g} s"
     except Exception as error:
@@ -185,15 +193,15 @@ def shown(took: float | str) -> str:
     return took if isinstance(took, str) else f"{1e3 * took:.3g} ms"
 
 
-def table(n: int, k: int, dtype: Any, only: str | None) -> None:
-    y, p = problem(n, k, dtype)
-    print(f"\n## {n:,} × {k:,}, {np.dtype(dtype).name}\n")
+def table(title: str, rows: Contenders, y: np.ndarray, p: np.ndarray, options: argparse.Namespace) -> None:
+    timer = time.process_time if options.cpu else time.perf_counter
+    print(f"\n## {title}, {p.dtype}{', processor time' if options.cpu else ''}\n")
     print("| metric | calibrant | fastest peer | ratio | all peers |\n| --- | --- | --- | --- | --- |")
-    for name, (ours, peers) in contenders().items():
-        if only and only not in name:
+    for name, (ours, peers) in rows.items():
+        if options.only and options.only not in name:
             continue
-        own = clock(ours, y, p)
-        times = {peer: clock(metric, y, p) for peer, metric in peers.items()}
+        own = clock(ours, y, p, timer)
+        times = {peer: clock(metric, y, p, timer) for peer, metric in peers.items()}
         known = {peer: took for peer, took in times.items() if not isinstance(took, str)}
         fastest = min(known, key=lambda peer: known[peer]) if known else None
         ratio = f"{known[fastest] / own:.1f}" if fastest and not isinstance(own, str) else ""
@@ -203,15 +211,20 @@ def table(n: int, k: int, dtype: Any, only: str | None) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--small", action="store_true", help="only 1,000 × 10")
-    parser.add_argument("--large", action="store_true", help="only 25,000 × 1,000")
     parser.add_argument("--only", help="only metrics whose name contains this")
+    parser.add_argument("--cpu", action="store_true", help="processor time instead of wall time")
+    parser.add_argument("--tables", default="vectors-small,events-small,events,vectors")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    if not options.large:
-        table(1000, 10, np.float64, options.only)
-    if not options.small:
-        table(25_000, 1000, np.float32, options.only)
+    for which in options.tables.split(","):
+        n, k, dtype = (1000, 10, np.float64) if which.endswith("small") else (25_000, 1000, np.float32)
+        if which.startswith("events"):
+            y, p = problem(n, 10, np.float64)
+            best = p.argmax(axis=1)
+            y, p = (best == y).astype(np.int64), p[np.arange(n), best]
+            table(f"{n:,} events", event_contenders(), y, p, options)
+        else:
+            table(f"{n:,} × {k:,}", vector_contenders(), *problem(n, k, dtype), options)
 
 
 if __name__ == "__main__":

@@ -14,11 +14,11 @@ constexpr std::int64_t kChunk = 512;  // float lanes are emptied into doubles th
 
 struct RowFacts {
     double sum = 0, squares = 0;
-    std::int64_t bad = 0;  // entries that are no probability; NaN fails every comparison
+    std::int64_t bad = 0;  // entries that are not at least 0; NaN fails every comparison
 };
 
 template <class T>
-CALIBRANT_INLINE RowFacts row_facts(const T* p, std::int64_t k, T most) {
+CALIBRANT_INLINE RowFacts row_facts(const T* p, std::int64_t k) {
     RowFacts facts;
     for (std::int64_t from = 0; from < k; from += kChunk) {
         const std::int64_t to = std::min(from + kChunk, k);
@@ -28,7 +28,7 @@ CALIBRANT_INLINE RowFacts row_facts(const T* p, std::int64_t k, T most) {
         for (std::int64_t j = from; j < to; ++j) {
             sum += p[j];
             squares += p[j] * p[j];
-            bad += !((p[j] >= T(0)) & (p[j] <= most));
+            bad += !(p[j] >= T(0));
         }
         facts.sum += sum, facts.squares += squares, facts.bad += bad;
     }
@@ -57,13 +57,13 @@ struct Top {
 
 // Few columns: one plain loop costs less than setting up vectors.
 template <class T>
-CALIBRANT_INLINE Top short_row(const T* p, std::int64_t k, T most) {
+CALIBRANT_INLINE Top short_row(const T* p, std::int64_t k) {
     T sum = 0, squares = 0, largest = p[0];
     std::int64_t bad = 0, column = 0;
     for (std::int64_t j = 0; j < k; ++j) {
         sum += p[j];
         squares += p[j] * p[j];
-        bad += !((p[j] >= T(0)) & (p[j] <= most));
+        bad |= !(p[j] >= T(0));
         column = p[j] > largest ? j : column;
         largest = p[j] > largest ? p[j] : largest;
     }
@@ -71,21 +71,42 @@ CALIBRANT_INLINE Top short_row(const T* p, std::int64_t k, T most) {
 }
 
 template <class T>
-CALIBRANT_INLINE Top long_row(const T* p, std::int64_t k, T most) {
+CALIBRANT_INLINE Top long_row(const T* p, std::int64_t k) {
     const T largest = row_max(p, k);
-    return {row_facts(p, k, most), largest, first_equal(p, k, largest)};
+    return {row_facts(p, k), largest, first_equal(p, k, largest)};
+}
+
+// One column: values of one event, with no sum to check.
+template <class T>
+CALIBRANT_INLINE std::int64_t event_block(const T* values, std::int64_t from, std::int64_t to, double* top,
+                                          std::int64_t* column, double* squares) {
+    std::int64_t bad = 0;
+#pragma omp simd reduction(+ : bad)
+    for (std::int64_t i = from; i < to; ++i) {
+        const double p = values[i];
+        top[i] = p;
+        column[i] = 0;
+        squares[i] = p * p;
+        bad += !((p >= 0) & (p <= 1));
+    }
+    if (bad)
+        for (std::int64_t i = from; i < to; ++i)
+            if (!(values[i] >= 0 && values[i] <= 1)) return i;
+    return -1;
 }
 
 template <class T>
 CALIBRANT_INLINE std::int64_t tops_block(const T* values, std::int64_t from, std::int64_t to, std::int64_t k,
                                          double tolerance, bool marginals, double* top, std::int64_t* column,
                                          double* squares) {
-    const T most = static_cast<T>(marginals ? 1.0 : 1.0 + tolerance);
+    if (k == 1 && marginals) return event_block(values, from, to, top, column, squares);
+    const double most = marginals ? 1.0 : 1.0 + tolerance;
     std::int64_t wrong = -1;
     for (std::int64_t i = from; i < to; ++i) {
         const T* p = values + i * k;
-        const Top row = k <= 32 ? short_row(p, k, most) : long_row(p, k, most);
-        if (wrong < 0 && (row.facts.bad || !(marginals || std::abs(row.facts.sum - 1) <= tolerance))) wrong = i;
+        const Top row = k <= 32 ? short_row(p, k) : long_row(p, k);
+        const bool sums_to_one = marginals || std::abs(row.facts.sum - 1) <= tolerance;
+        if (wrong < 0 && (row.facts.bad || row.largest > most || !sums_to_one)) wrong = i;
         top[i] = row.largest;
         column[i] = row.column;
         squares[i] = row.facts.squares;

@@ -52,6 +52,8 @@ def as_array(values: Any, name: str) -> tuple[NDArray[Any], tuple[Any, ...] | No
 
     Returns the array and, for frames, the names of the columns.
     """
+    if type(values) is np.ndarray:
+        return values, None
     if values is None:
         raise InvalidInput(f"{name} is missing", seen="None", allowed="an array, a frame or a tensor")
     if hasattr(values, "detach"):  # a torch tensor
@@ -71,6 +73,8 @@ def as_array(values: Any, name: str) -> tuple[NDArray[Any], tuple[Any, ...] | No
 
 
 def _as_float(array: NDArray[Any], name: str) -> NDArray[np.floating]:
+    if array.dtype.char in "fd":
+        return array
     if np.iscomplexobj(array):
         raise InvalidInput(f"Complex data not supported in {name}", seen=str(array.dtype), allowed="real numbers")
     if array.dtype == np.float16:

@@ -69,6 +69,12 @@ def test_the_ends_are_in_bins():
         assert calibration_error([1, 1, 0], [0.0, 1.0, 1.0], edges=edges) > 0.3
 
 
+def test_outcomes_may_be_all_true():
+    assert ece(np.array([True, True]), np.array([0.75, 0.75])) == 0.25
+    assert ece(np.array([1.0, 1.0]), np.array([0.75, 0.75])) == 0.25
+    assert ece(np.array([True, True]), np.array([[0.25, 0.75]] * 2)) == 0.25
+
+
 @pytest.mark.parametrize("edges", ["equal_width", "equal_mass", "kmeans"])
 def test_weights_count_rows(rng, edges):
     p, y, w = np.round(rng.random(60), 2), rng.integers(0, 2, 60), rng.integers(0, 3, 60)

@@ -22,10 +22,10 @@ def bin_sums(pairs: Pairs, edges: Edges) -> NDArray[np.float64]:
 
 def binned_of(sums: NDArray[np.float64], norm: Norm) -> NDArray[np.float64]:
     """Binned error of (3, …, bins) sums of weights, scores and outcomes, one for each leading index."""
-    weight, score, outcome = sums
-    gap = np.abs(score - outcome)
+    gap = np.abs(sums[1] - sums[2])
     if norm == 1:
-        return gap.sum(axis=-1) / weight.sum(axis=-1)
+        return np.add.reduce(gap, -1) / np.add.reduce(sums[0], -1)
+    weight = sums[0]
     gap = np.divide(gap, weight, out=np.zeros_like(gap), where=weight > 0)
     if norm == "max":
         return gap.max(axis=-1)

@@ -124,7 +124,8 @@ def error_of(
 
 def error_of_pairs(pairs: Pairs, *, estimator: str = "binned", norm: Norm | None = None, **options: Any) -> float:
     """Calibration error of one set of pairs."""
-    _check_options(estimator, options)
+    if options:
+        _check_options(estimator, options)
     return ESTIMATORS[estimator](pairs, norm=default_norm(estimator) if norm is None else norm, **options)
 
 

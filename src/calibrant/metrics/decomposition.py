@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
-from sklearn.isotonic import isotonic_regression
 
 from ..errors import InvalidInput
 from .cells import Cells, cells_of
 from .edges import bin_index, make_edges
+from .isotonic import isotonic_levels
 from .views import Pairs, read, select
 
 __all__ = ["Decomposition", "brier_decomposition", "decompose", "nll_decomposition"]
@@ -79,7 +79,7 @@ def decompose(
 
 def _recalibrated(cells: Cells, pairs: Pairs, method: str, bins: Any, edges: Any) -> Array:
     if method == "isotonic":
-        return np.clip(isotonic_regression(cells.frequencies, sample_weight=cells.weights), 0, 1)
+        return np.clip(isotonic_levels(cells.weights, cells.outcomes), 0, 1)
     if method != "binned":
         raise InvalidInput("no such method", seen=repr(method), allowed="'isotonic' or 'binned'")
     place = bin_index(cells.scores, make_edges(edges, bins, pairs))

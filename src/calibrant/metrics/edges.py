@@ -9,6 +9,7 @@ of them, so that a result is a function of the set of rows and never of their or
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -36,9 +37,12 @@ Edges = NDArray[np.float64]
 _BINS = AnyOf(Integer(1), OneOf("sturges"))
 
 
+@lru_cache(maxsize=64)
 def equal_width(bins: int) -> Edges:
-    """Return the edges i/b of b bins of equal width."""
-    return np.arange(bins + 1) / bins
+    """Return the edges i/b of b bins of equal width, as an array that cannot be written to."""
+    edges = np.arange(bins + 1) / bins
+    edges.flags.writeable = False
+    return edges
 
 
 def sturges(n: float) -> int:
@@ -113,7 +117,7 @@ def check_edges(edges: Any, bins: Any) -> None:
     """Refuse names of edges that do not exist, and numbers of bins that are none."""
     if isinstance(edges, str) and edges not in EDGES:
         raise InvalidInput("no such edges", seen=repr(edges), allowed=", ".join(EDGES) + ", or an array")
-    if not _BINS.accepts(bins):
+    if not (type(bins) is int and bins > 0) and not _BINS.accepts(bins):
         raise InvalidInput("bins is not valid", seen=repr(bins), allowed=_BINS.allowed)
 
 
