@@ -131,10 +131,9 @@ CALIBRANT_INLINE std::int64_t bin_of(double p, const double* edges, std::int64_t
         const std::int64_t b = std::upper_bound(edges, edges + bins + 1, p) - edges - 1;
         return std::clamp<std::int64_t>(b, 0, bins - 1);
     }
-    std::int64_t b = std::clamp<std::int64_t>(static_cast<std::int64_t>(p * static_cast<double>(bins)), 0, bins - 1);
-    while (b + 1 < bins && p >= edges[b + 1]) ++b;
-    while (b > 0 && p < edges[b]) --b;
-    return b;
+    const std::int64_t guess = std::min(static_cast<std::int64_t>(p * static_cast<double>(bins)), bins - 1);
+    const std::int64_t up = (p >= edges[guess + 1]) & (guess + 1 < bins), down = p < edges[guess];
+    return guess + up - down;  // without branches: rounding moves the guess by one at most
 }
 
 bool is_even(const double* edges, std::int64_t bins) {
@@ -322,15 +321,18 @@ void class_bins(const T* values, const std::int64_t* labels, const double* weigh
 
 void pair_bins(const double* scores, const double* outcomes, const double* weights, std::int64_t n, const double* edges,
                std::int64_t bins, double* out) {
+    constexpr std::int64_t lanes = 4;  // scores crowd in a bin: sums that wait for one another are slow
     const bool even = is_even(edges, bins);
-    std::fill(out, out + 3 * bins, 0.0);
+    std::vector<double> sums(lanes * bins * 3);
     for (std::int64_t i = 0; i < n; ++i) {
         const double weight = weights ? weights[i] : 1.0;
-        double* cell = out + bin_of(scores[i], edges, bins, even);
+        double* cell = sums.data() + 3 * ((i % lanes) * bins + bin_of(scores[i], edges, bins, even));
         cell[0] += weight;
-        cell[bins] += weight * scores[i];
-        cell[2 * bins] += weight * outcomes[i];
+        cell[1] += weight * scores[i];
+        cell[2] += weight * outcomes[i];
     }
+    std::fill(out, out + 3 * bins, 0.0);
+    for (std::int64_t j = 0; j < lanes * bins * 3; ++j) out[(j % 3) * bins + j / 3 % bins] += sums[j];
 }
 
 void triweight(const double* places, std::int64_t m, const double* points, const double* weights, std::int64_t n,

@@ -70,7 +70,7 @@ def test_the_ends_are_in_bins():
 
 
 def test_outcomes_may_be_all_true():
-    assert ece(np.array([True, True]), np.array([0.75, 0.75])) == 0.25
+    assert ece([True, True], [0.75, 0.75]) == ece(np.array([True, True]), np.array([0.75, 0.75])) == 0.25
     assert ece(np.array([1.0, 1.0]), np.array([0.75, 0.75])) == 0.25
     assert ece(np.array([True, True]), np.array([[0.25, 0.75]] * 2)) == 0.25
 

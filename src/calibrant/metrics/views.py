@@ -152,8 +152,9 @@ def read(
     refuse_swapped(y_true, y_prob)
     given = as_probabilities(y_prob, marginals=marginals)
     k = 2 if given.values.ndim == 1 else given.values.shape[1]
-    if classes is None and getattr(y_true, "dtype", None) == bool:  # outcomes: all may be true
-        y_true = as_array(y_true, "y_true")[0].astype(np.int64)
+    y_true = as_array(y_true, "y_true")[0]
+    if classes is None and y_true.dtype.kind == "b":  # outcomes: all may be true
+        y_true = y_true.astype(np.int64)
     labels, known = as_labels(y_true, k, len(given.values), classes, given.columns, name="y_true")
     return Forecasts(given, labels, as_weights(sample_weight, len(labels)), known)
 
