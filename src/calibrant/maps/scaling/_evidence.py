@@ -47,7 +47,7 @@ def maximise_evidence(problem: Problem, groups: NDArray[np.int64], start: NDArra
     alpha, theta, passes = start.astype(np.float64), np.zeros(problem.size), 0
     for _ in range(_ROUNDS):
         found = solve(problem, alpha[groups], theta, _LOOSE)
-        theta, passes = found.theta, passes + found.passes + 2
+        theta, passes = found.theta, passes + found.passes + 1
         counts = _determined(problem, theta, alpha, groups)
         sizes = np.bincount(groups, weights=theta**2, minlength=len(alpha))
         new = np.clip(counts / np.maximum(sizes, 1e-300), *_BOUNDS)

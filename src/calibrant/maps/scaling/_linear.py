@@ -8,12 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arrays import softmax
 from ...calibrator import Calibrator
-from ...fit_report import FitReport, label_losses, with_held_out
+from ...fit_report import FitReport
 from ...parameters import AnyOf, Number, OneOf
 from ...passes import Sample
-from ._path import Choice, choose, solve
+from ._path import choose, solve, with_choice
 from ._problem import Frame, Problem
 from .temperature import fit_temperature
 
@@ -57,33 +56,25 @@ class LinearScaling(Calibrator):
         self.strength_ = float(self.strength) if chosen is None else chosen.strength
         theta, passes, converged = np.zeros(problem.size), 1, True
         if np.isfinite(self.strength_):
-            found = solve(problem, self.strength_ * shape + _LEAST, theta)
+            start = theta if chosen is None else chosen.theta
+            found = solve(problem, self.strength_ * shape + _LEAST, start)
             theta, passes, converged = found.theta, found.passes, found.converged
         weights, intercept = problem.split(theta)
         self.weights_, self.intercept_ = weights.copy(), intercept.copy()
-        start = first.report("nll")
+        before = first.report("nll")
         report = FitReport(
-            start.iterations + passes + (0 if chosen is None else chosen.passes),
-            (start.converged or bool(start.at_bound)) and converged,
+            before.iterations + passes + (0 if chosen is None else chosen.passes),
+            (before.converged or bool(before.at_bound)) and converged,
             "nll",
-            start.loss_before,
+            before.loss_before,
             problem.sums(theta).loss / first.total,
-            at_bound=start.at_bound,
-            messages=start.messages,
+            at_bound=before.at_bound,
+            messages=before.messages,
         )
-        return report if chosen is None else _with_choice(report, chosen, sample)
+        return report if chosen is None else with_choice(report, chosen, sample)
 
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
         return self._frame().apply(logits, self.weights_, self.intercept_)
 
 
 _LEAST = 1e-3  # keeps what no row speaks about (a class that never occurs) finite where the strength is zero
-
-
-def _with_choice(report: FitReport, chosen: Choice, sample: Sample) -> FitReport:
-    """Fill in the held-out losses that choosing the strength has measured already."""
-    report.details.update(strengths=chosen.strengths, held_out=chosen.curve)
-    if not len(chosen.rows):
-        return report
-    before = label_losses(softmax(sample.logits[chosen.rows]), sample.labels[chosen.rows])
-    return with_held_out(report, before, chosen.losses, sample.weight_array[chosen.rows])

@@ -29,7 +29,12 @@ class Solution:
 
 
 def minimise(
-    objective: Objective, start: NDArray[np.float64], inverse: Metric, tolerance: float, most: int = 300
+    objective: Objective,
+    start: NDArray[np.float64],
+    first: tuple[float, NDArray[np.float64]],
+    inverse: Metric,
+    tolerance: float,
+    most: int = 300,
 ) -> Solution:
     """Minimise a convex function.
 
@@ -38,12 +43,14 @@ def minimise(
     objective : callable
         From parameters to (value, gradient); each call is one pass.
     start : array
+    first : tuple
+        Value and gradient at the start.
     inverse : callable
         From a vector to about H⁻¹ times it (symmetric, positive): the metric in which steps are taken first.
     tolerance : float
         Stop when ½ gᵀ H⁻¹ g, the fall that a Newton step would bring, is below it.
     """
-    theta, (value, gradient) = start, objective(start)
+    theta, (value, gradient) = start, first
     history: deque[tuple[NDArray[np.float64], NDArray[np.float64], float]] = deque(maxlen=_MEMORY)
     passes = 1
     while passes < most:

@@ -8,16 +8,19 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arrays import softmax, tempered_softmax
+from ... import _core
+from ...arrays import tempered_softmax
 from ...calibrator import Calibrator
-from ...fit_report import FitReport, label_losses, with_held_out
+from ...fit_report import FitReport
 from ...parameters import OneOf
-from ...passes import Sample
+from ...passes import Sample, reduce
+from ...threads import get_threads
 from ...traits import Traits
 from ._evidence import maximise_evidence
-from ._path import Choice, choose, solve
+from ._path import choose, solve, with_choice
 from ._problem import Frame, Problem
 from .ensemble import EnsembleTemperatureScaling
+from .temperature import TemperatureScaling
 
 __all__ = ["StructuredScaling"]
 
@@ -28,14 +31,15 @@ _FOLDS = 3
 class StructuredScaling(Calibrator):
     """p = softmax(u + D x + b) around an ensemble temperature, each part of (D, b) with a strength of its own.
 
-    1. u = log p₀, where p₀ is the ensemble temperature scaling of the scores, mixed with 1/(n + 1) of the uniform
-       distribution: what n rows cannot tell from zero stays off zero, and a few labels that the model thought
-       impossible do not bend everything else.
+    1. u = log p₀, where p₀ is the temperature scaling of the scores or, where it pays for its parameters, the ensemble
+       temperature, with at least 1/(n + 1) of the uniform distribution: what n rows cannot tell from zero stays off
+       zero, and a few labels that the model thought impossible do not bend everything else.
     2. The parts of (D, b) - the classes' own slopes, the weights between classes, the intercepts and, for the matrix,
        the weight of how sure a row is (its mean log-probability) - each have a Gaussian prior around zero. Their
        precisions maximise the evidence (MacKay 1992), in a few rounds that start where the last one ended.
     3. A common multiple of these precisions is chosen by cross-validation on a short path. It begins with infinity,
-       which is step 1 alone, so that nothing is added that does not help on rows held out.
+       which is step 1 alone, so that nothing is added that does not help on rows held out; the evidence's own
+       strengths give way only to what is better by more than a standard error.
 
     The idea of structure, and the comparison with it, is due to Berta et al. 2026 (structured matrix scaling), who set
     the strengths by a rule in n and K.
@@ -87,11 +91,11 @@ class StructuredScaling(Calibrator):
         problem = self._problem(sample)
         groups = _groups(sample.n_classes, problem.full)
         evidence = maximise_evidence(problem, groups, _first_guess(sample.n_classes))
-        chosen = choose(problem, evidence.precisions[groups], _STEP, _STEP, _FOLDS)
+        chosen = choose(problem, evidence.precisions[groups], _STEP, _STEP, _FOLDS, favoured=1.0)
         self.precisions_ = chosen.strength * evidence.precisions
         theta, passes, converged = np.zeros(problem.size), 1, True
         if np.isfinite(chosen.strength):
-            found = solve(problem, self.precisions_[groups], evidence.theta)
+            found = solve(problem, self.precisions_[groups], chosen.theta)
             theta, passes, converged = found.theta, found.passes, found.converged
         weights, intercept = problem.split(theta)
         self.weights_, self.intercept_ = weights.copy(), intercept.copy()
@@ -103,17 +107,21 @@ class StructuredScaling(Calibrator):
             problem.sums(theta).loss / sample.total_weight,
             at_bound=start.at_bound,
             messages=start.messages,
-            details={"multiples": chosen.strengths, "held_out": chosen.curve, "evidence": evidence.precisions.tolist()},
+            details={"evidence": evidence.precisions.tolist()},
         )
-        return _with_held_out(report, chosen, sample)
+        return with_choice(report, chosen, sample)
 
     def _fit_base(self, sample: Sample) -> FitReport:
-        base = EnsembleTemperatureScaling()
-        report = base.fit_sample(sample)
-        self.temperature_ = base.temperature_
-        uniform = 1.0 / (sample.total_weight + 1.0)
-        self.ensemble_weights_ = (1.0 - uniform) * base.weights_ + np.array([0.0, 0.0, uniform])
-        return report
+        """Take the ensemble temperature if its two more parameters pay for themselves (BIC), else one temperature."""
+        least = 1.0 / (sample.total_weight + 1.0)
+        single, ensemble = TemperatureScaling(), EnsembleTemperatureScaling()
+        reports = [single.fit_sample(sample), ensemble.fit_sample(sample)]
+        temperatures = [single.temperature_, ensemble.temperature_]
+        mixtures = [_at_least(np.array([1.0, 0.0, 0.0]), least), _at_least(ensemble.weights_, least)]
+        losses = [_mixture_loss(sample, t, w) for t, w in zip(temperatures, mixtures, strict=True)]
+        better = int(losses[0] - losses[1] > np.log(sample.total_weight + 1.0))
+        self.temperature_, self.ensemble_weights_ = temperatures[better], mixtures[better]
+        return reports[better]
 
     def _problem(self, sample: Sample) -> Problem:
         rows = sample.with_logits(self._base_logits(sample.logits))
@@ -137,6 +145,28 @@ class StructuredScaling(Calibrator):
         return self._frame().apply(self._base_logits(logits), self.weights_, self.intercept_)
 
 
+def _at_least(weights: NDArray[np.float64], uniform: float) -> NDArray[np.float64]:
+    """Return mixture weights with at least so much of the uniform distribution."""
+    if weights[2] >= uniform:
+        return weights
+    rest = weights[:2] * (1.0 - uniform) / max(weights[:2].sum(), 1e-300)
+    return np.append(rest, uniform)
+
+
+def _mixture_loss(sample: Sample, temperature: float, weights: NDArray[np.float64]) -> float:
+    """Return the summed log-loss of w₁ softmax(z / T) + w₂ softmax(z) + w₃ / K."""
+
+    def one_pass(rows: Sample) -> float:
+        scaled, plain = (
+            _core.temperature_rows(rows.logits, rows.labels, beta, get_threads())[:, 0]
+            for beta in (1.0 / temperature, 1.0)
+        )
+        p = weights[0] * scaled + weights[1] * plain + weights[2] / rows.n_classes
+        return float(-rows.weight_array @ np.log(p))
+
+    return reduce(one_pass, sample)
+
+
 def _groups(k: int, full: bool) -> NDArray[np.int64]:
     """0 for a class's own slope, 1 between classes, 2 for intercepts, 3 for how sure a row is."""
     if not full:
@@ -147,10 +177,3 @@ def _groups(k: int, full: bool) -> NDArray[np.int64]:
 
 def _first_guess(k: int) -> NDArray[np.float64]:
     return np.array([100.0, 20.0 * k, 20.0, 50.0])
-
-
-def _with_held_out(report: FitReport, chosen: Choice, sample: Sample) -> FitReport:
-    if not len(chosen.rows):
-        return report
-    before = label_losses(softmax(sample.logits[chosen.rows]), sample.labels[chosen.rows])
-    return with_held_out(report, before, chosen.losses, sample.weight_array[chosen.rows])
