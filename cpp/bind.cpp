@@ -10,6 +10,7 @@
 #include "curve.hpp"
 #include "isotonic.hpp"
 #include "lift.hpp"
+#include "logistic.hpp"
 #include "mixture.hpp"
 #include "metrics.hpp"
 #include "linear.hpp"
@@ -288,6 +289,27 @@ void bind_isotonic(nb::module_& m) {
         "threads"_a, "out"_a.noconvert());
 }
 
+template <class T>
+void bind_logistic(nb::module_& m) {
+    m.def(
+        "logistic_sums",
+        [](Matrix<T> logits, Labels labels, Weights weights, Labels groups, Matrix<double> coefficients,
+           Matrix<double> targets, int threads) {
+            require_rows(logits, labels, weights);
+            const std::int64_t count = coefficients.shape(0);
+            bool good = coefficients.shape(1) == 3 && targets.shape(0) == coefficients.shape(0) && targets.shape(1) == 2 &&
+                        groups.shape(0) == logits.shape(1);
+            for (std::size_t j = 0; good && j < groups.shape(0); ++j) good = groups.data()[j] < count;
+            if (!good) throw nb::value_error("groups, coefficients and targets do not fit one another");
+            auto out = fresh<double>({std::size_t(count), std::size_t(calibrant::kLogisticSums)});
+            nb::gil_scoped_release release;
+            calibrant::logistic_sums(logits.data(), labels.data(), data_of(weights), logits.shape(0), logits.shape(1),
+                                     groups.data(), count, coefficients.data(), targets.data(), threads, out.data());
+            return out;
+        },
+        "logits"_a.noconvert(), "labels"_a, "weights"_a.none(), "groups"_a, "coefficients"_a, "targets"_a, "threads"_a);
+}
+
 void bind_pooling(nb::module_& m) {
     m.def(
         "pool_adjacent",
@@ -496,6 +518,8 @@ NB_MODULE(_core, m) {
     bind_curve<double>(m);
     bind_isotonic<float>(m);
     bind_isotonic<double>(m);
+    bind_logistic<float>(m);
+    bind_logistic<double>(m);
     bind_pooling(m);
     bind_linear<float>(m);
     bind_linear<double>(m);

@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from .errors import CalibrantError as CalibrantError
     from .errors import CalibrationWarning as CalibrationWarning
     from .loading import load as load
+    from .maps.binary.beta import BetaCalibration as BetaCalibration
     from .maps.binary.isotonic import Isotonic as Isotonic
     from .maps.binary.platt import PlattScaling as PlattScaling
+    from .maps.binary.spline import SplineCalibration as SplineCalibration
     from .maps.scaling.binwise import BinwiseTemperatureScaling as BinwiseTemperatureScaling
     from .maps.scaling.dirichlet import DirichletCalibration as DirichletCalibration
     from .maps.scaling.ensemble import EnsembleTemperatureScaling as EnsembleTemperatureScaling
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _PLACES = {
+    "BetaCalibration": "maps.binary.beta",
     "BinwiseTemperatureScaling": "maps.scaling.binwise",
     "CalibrantError": "errors",
     "CalibratedModel": "calibrated_model",
@@ -51,6 +54,7 @@ _PLACES = {
     "OrderPreservingScaling": "maps.scaling.order_preserving",
     "PlattScaling": "maps.binary.platt",
     "StructuredScaling": "maps.scaling.structured",
+    "SplineCalibration": "maps.binary.spline",
     "TemperatureScaling": "maps.scaling.temperature",
     "Uniform": "maps.scaling.trivial",
     "VectorScaling": "maps.scaling.vector",

@@ -91,6 +91,15 @@ def negatives_between(
     limit: float,
     threads: int,
 ) -> tuple[NDArray[np.float64], NDArray[Any]]: ...
+def logistic_sums(
+    logits: NDArray[Any],
+    labels: NDArray[np.int64],
+    weights: NDArray[np.float64] | None,
+    groups: NDArray[np.int64],
+    coefficients: NDArray[np.float64],
+    targets: NDArray[np.float64],
+    threads: int,
+) -> NDArray[np.float64]: ...
 def pool_adjacent(
     sums: NDArray[np.float64], weights: NDArray[np.float64], starts: NDArray[np.int64]
 ) -> NDArray[np.float64]: ...

@@ -94,7 +94,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         sample = Sample(floored(valid), labels, weights, k)
         if weights is not None and not weights.all():
             sample = sample.take(np.flatnonzero(weights))
-        _refuse_one_class(sample.labels, classes)
+        _refuse_one_class(sample.labels, classes, self.traits)
         self.classes_ = classes
         self.n_samples_ = sample.n
         self._remember_columns(valid)
@@ -193,11 +193,19 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         )
 
 
-def _refuse_one_class(labels: NDArray[np.int64], classes: NDArray[Any]) -> None:
-    """Raise where rows of one class alone have a weight; a single row cannot do better, and is told so."""
+def _refuse_one_class(labels: NDArray[np.int64], classes: NDArray[Any], traits: Traits) -> None:
+    """Raise where rows of one class alone have a weight.
+
+    A single row cannot do better, and is told so; maps on one score have an answer (an event that never or always
+    happened), and warn.
+    """
     if len(labels) == 1:
         warnings.warn("one row says little: the map is fitted on it alone", CalibrationWarning, stacklevel=3)
     elif labels.min() == labels.max():
+        if traits.shape == "binary":
+            message = f"y holds one class only, {classes[labels[0]].item()!r}: the map learns that nothing else happens"
+            warnings.warn(message, CalibrationWarning, stacklevel=3)
+            return
         raise InvalidInput(
             "y holds one class only: calibration needs rows of at least two classes",
             seen=f"every label with a positive weight is {classes[labels[0]].item()!r}",

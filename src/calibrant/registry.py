@@ -10,8 +10,10 @@ from typing import Any
 from .calibrator import Calibrator
 from .errors import InvalidInput
 from .maps.binary.base import BinaryMap
+from .maps.binary.beta import BetaCalibration
 from .maps.binary.isotonic import Isotonic
 from .maps.binary.platt import PlattScaling
+from .maps.binary.spline import SplineCalibration
 from .maps.scaling.binwise import BinwiseTemperatureScaling
 from .maps.scaling.dirichlet import DirichletCalibration
 from .maps.scaling.ensemble import EnsembleTemperatureScaling
@@ -63,8 +65,13 @@ _ENTRIES = [
     Entry("gp", GaussianProcessCalibration, "a latent Gaussian process through log p", "Wenger et al. 2020"),
     Entry("platt", lambda: OneVsRest(PlattScaling()), "a sigmoid for each class", "Platt 1999"),
     Entry("platt-s", lambda: _shared(PlattScaling()), "one sigmoid for all classes", "Patel et al. 2021"),
+    Entry("beta", lambda: OneVsRest(BetaCalibration()), "a three-parameter sigmoid a class", "Kull et al. 2017"),
+    Entry("beta-s", lambda: _shared(BetaCalibration()), "one three-parameter sigmoid for all", "Patel et al. 2021"),
     Entry("isotonic", lambda: OneVsRest(Isotonic()), "a step function for each class", "Zadrozny & Elkan 2002"),
     Entry("isotonic-s", lambda: _shared(Isotonic()), "one step function for all classes", "Patel et al. 2021"),
+    Entry(
+        "spline", lambda: OneVsRest(SplineCalibration()), "slope of a cumulative curve, a class", "Gupta et al. 2021"
+    ),
     Entry("irova", lambda: OneVsRest(Isotonic()), "isotonic one-versus-rest", "Zhang et al. 2020"),
     Entry("irm", lambda: _shared(Isotonic(strict=True)), "one strictly isotonic map for all", "Zhang et al. 2020"),
     Entry("irova-ts", lambda: _after_ts(OneVsRest(Isotonic())), "ts, then irova", "Zhang et al. 2020"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arrays import log_odds
+from ...arrays import log_odds, row_blocks
 from ...calibrator import Calibrator
 from ...errors import InvalidInput
 from ...fit_report import FitReport
@@ -80,7 +80,14 @@ class BinaryMap(Calibrator):
 
         ``groups`` holds the group of each class: 0 … G-1.
         """
-        return [self.fitted_on(class_pairs(sample, np.flatnonzero(groups == g))) for g in range(groups.max() + 1)]
+        maps: list[BinaryMap] = []
+        for batch in _batches(sample, groups):
+            columns = np.flatnonzero(np.isin(groups, batch))
+            scores = _class_log_odds(sample, columns)
+            for g in batch:
+                own = groups[columns] == g
+                maps.append(self.fitted_on(_pairs(sample, columns[own], scores[own])))
+        return maps
 
     def _map_groups(
         self, maps: list[BinaryMap], log_odds: NDArray[np.floating], groups: NDArray[np.int64]
@@ -120,9 +127,34 @@ class BinaryMap(Calibrator):
 
 def class_pairs(sample: Sample, columns: NDArray[np.int64]) -> Pairs:
     """Return the one-versus-rest pairs of some classes, class by class; rows of weight zero are left out."""
-    if sample.weights is not None:
-        sample = sample.take(np.flatnonzero(sample.weights > 0))
-    scores = log_odds(sample.logits)[:, columns].T.ravel()
-    outcomes = (sample.labels[None, :] == columns[:, None]).ravel()
-    weights = None if sample.weights is None else np.tile(sample.weights, len(columns))
-    return Pairs(np.ascontiguousarray(scores), outcomes, weights)
+    return _pairs(sample, columns, _class_log_odds(sample, columns))
+
+
+def _pairs(sample: Sample, columns: NDArray[np.int64], scores: NDArray[np.floating]) -> Pairs:
+    outcomes, weights = sample.labels[None, :] == columns[:, None], sample.weights
+    if weights is not None:
+        kept = weights > 0
+        scores, outcomes, weights = scores[:, kept], outcomes[:, kept], np.tile(weights[kept], len(columns))
+    return Pairs(np.ascontiguousarray(scores).ravel(), outcomes.ravel(), weights)
+
+
+def _class_log_odds(sample: Sample, columns: NDArray[np.int64]) -> NDArray[np.floating]:
+    """Log-odds of some classes, one row a class."""
+    out = np.empty((len(columns), sample.n), dtype=sample.logits.dtype)
+    for rows in row_blocks(*sample.logits.shape):
+        out[:, rows] = log_odds(sample.logits[rows])[:, columns].T
+    return out
+
+
+def _batches(sample: Sample, groups: NDArray[np.int64]) -> list[list[int]]:
+    """Groups in batches of a quarter of the classes, so that their scores need a quarter of the input's memory."""
+    most = max(len(groups) // 4, 2_000_000 // sample.n, 1)
+    batches: list[list[int]] = []
+    room = 0
+    for g, size in enumerate(np.bincount(groups)):
+        if size > room or not batches:
+            batches.append([])
+            room = most
+        batches[-1].append(g)
+        room -= int(size)
+    return batches

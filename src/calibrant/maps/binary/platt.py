@@ -8,19 +8,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...fit_report import FitReport
 from ...parameters import OneOf
 from ...traits import Traits
-from .base import BinaryMap, Pairs
-from .logistic import fit_logistic, sigmoid
+from .logistic import LogisticMap
 
 __all__ = ["PlattScaling"]
 
 
-class PlattScaling(BinaryMap):
-    """q = σ(a λ + b), with a and b minimising the log-loss (Platt 1999).
+class PlattScaling(LogisticMap):
+    """q = σ(a λ + c), with a and c minimising the log-loss (Platt 1999).
 
-    λ are log-odds, so a = 1, b = 0 leaves the scores alone. Newton steps with exact derivatives.
+    λ are log-odds, so a = 1, c = 0 leaves the scores alone. Newton steps with exact derivatives.
 
     Parameters
     ----------
@@ -33,32 +31,18 @@ class PlattScaling(BinaryMap):
 
     Attributes
     ----------
-    slope_, intercept_ : float
-        a and b.
+    coefficients_ : array of shape (3,)
+        (a, a, c).
     """
 
     _traits = Traits("binary", "nothing", "each class", "2")
     _constraints: ClassVar[Mapping[str, Any]] = {"smooth_targets": OneOf(True, False)}
-    slope_: float
-    intercept_: float
 
     def __init__(self, smooth_targets: bool = True, *, inputs: str = "logits", classes: Any = None) -> None:
         self.smooth_targets = smooth_targets
         self.inputs = inputs
         self.classes = classes
 
-    def _fit_pairs(self, pairs: Pairs) -> FitReport:
-        features = np.stack([pairs.log_odds, np.ones_like(pairs.log_odds)], axis=1)
-        found = fit_logistic(features, pairs, np.array([1.0, 0.0]), smooth_targets=self.smooth_targets)
-        self.slope_, self.intercept_ = (float(c) for c in found.coefficients)
-        return found.report(pairs, self._map_scores(pairs.log_odds))
-
-    def _map_scores(self, log_odds: NDArray[np.floating]) -> NDArray[np.floating]:
-        return sigmoid(_affine(log_odds, self.slope_, self.intercept_))
-
-
-def _affine(log_odds: NDArray[np.floating], slope: float, intercept: float) -> NDArray[np.floating]:
-    """a λ + b, where an infinite λ counts for nothing when a = 0."""
-    if slope == 0:
-        return np.full_like(log_odds, intercept)
-    return log_odds * log_odds.dtype.type(slope) + log_odds.dtype.type(intercept)
+    @property
+    def _basis(self) -> NDArray[np.float64]:
+        return np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])

@@ -1,0 +1,64 @@
+"""Beta calibration: a sigmoid with a slope of its own at either end of the unit interval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...parameters import OneOf
+from ...traits import Traits
+from .logistic import LogisticMap
+
+__all__ = ["BetaCalibration"]
+
+_BASES = {
+    "abm": np.eye(3),
+    "ab": np.array([[1.0, 0.0], [0.0, 1.0], [np.log(2), -np.log(2)]]),
+    "am": np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]),
+    "a": np.array([[1.0], [1.0], [0.0]]),
+}
+
+
+class BetaCalibration(LogisticMap):
+    """q = σ(a log p - b log(1 - p) + c), a and b not negative (Kull, Silva Filho & Flach 2017).
+
+    The map that is right when the scores of either outcome have beta distributions. a = b = 1, c = 0 leaves the scores
+    alone, which Platt scaling of raw probabilities cannot.
+
+    Parameters
+    ----------
+    form : {"abm", "ab", "am", "a"}
+        Which are free, in the paper's words, where m is the p that becomes ½: c = b log(1 - m) - a log m. "ab" keeps
+        m = ½, "am" keeps a = b (a sigmoid of the log-odds), "a" both.
+    smooth_targets : bool
+        Outcomes 1 and 0 become (n₊ + 1)/(n₊ + 2) and 1/(n₋ + 2), as in Platt scaling.
+    inputs, classes
+        See `Calibrator`.
+
+    Attributes
+    ----------
+    coefficients_ : array of shape (3,)
+        (a, b, c).
+    """
+
+    _traits = Traits("binary", "nothing", "each class", "3")
+    _constraints: ClassVar[Mapping[str, Any]] = {"form": OneOf(*_BASES), "smooth_targets": OneOf(True, False)}
+
+    def __init__(
+        self, form: str = "abm", smooth_targets: bool = True, *, inputs: str = "logits", classes: Any = None
+    ) -> None:
+        self.form = form
+        self.smooth_targets = smooth_targets
+        self.inputs = inputs
+        self.classes = classes
+
+    @property
+    def _basis(self) -> NDArray[np.float64]:
+        return _BASES[self.form]
+
+    @property
+    def _nonnegative(self) -> tuple[int, ...]:
+        return (0, 1) if self.form in ("abm", "ab") else (0,)
