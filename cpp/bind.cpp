@@ -14,6 +14,7 @@
 #include "mixture.hpp"
 #include "metrics.hpp"
 #include "linear.hpp"
+#include "resample.hpp"
 #include "scan.hpp"
 #include "temperature.hpp"
 
@@ -499,6 +500,29 @@ void bind_linear(nb::module_& m) {
         "threads"_a);
 }
 
+void bind_resample(nb::module_& m) {
+    m.def(
+        "resample_sums",
+        [](Labels group, Vector<double> outcomes, Vector<double> excess, Weights weights, Matrix<double> rows,
+           Vector<std::uint64_t> seeds, int threads, Output<double> mass, Output<double> events, Output<double> gaps,
+           Output<double> row_sums) {
+            const std::size_t n = group.shape(0), r = seeds.shape(0), m = mass.shape(1) - 1, q = rows.shape(1);
+            for (std::size_t i = 0; i < n; ++i)
+                if (group.data()[i] < 0 || group.data()[i] >= std::int64_t(m)) throw nb::value_error("no such group");
+            if (outcomes.shape(0) != n || excess.shape(0) != n || rows.shape(0) != n || (weights && weights->shape(0) != n))
+                throw nb::value_error("the rows differ in number");
+            for (const auto& out : {mass, events, gaps})
+                if (out.shape(0) != r || out.shape(1) != m + 1) throw nb::value_error("outputs must be (seeds, groups + 1)");
+            if (row_sums.shape(0) != r || row_sums.shape(1) != q) throw nb::value_error("row_sums must be (seeds, columns)");
+            nb::gil_scoped_release release;
+            calibrant::resample_sums(group.data(), outcomes.data(), excess.data(), data_of(weights), rows.data(),
+                                     seeds.data(), r, n, m, q, threads, mass.data(), events.data(), gaps.data(),
+                                     row_sums.data());
+        },
+        "group"_a, "outcomes"_a, "excess"_a, "weights"_a.none(), "rows"_a, "seeds"_a, "threads"_a, "mass"_a.noconvert(),
+        "events"_a.noconvert(), "gaps"_a.noconvert(), "row_sums"_a.noconvert());
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
@@ -507,6 +531,7 @@ NB_MODULE(_core, m) {
     bind_metrics<double>(m);
     bind_pairs(m);
     bind_sweep(m);
+    bind_resample(m);
     bind_scan<float>(m);
     bind_scan<double>(m);
     bind_temperature<float>(m);

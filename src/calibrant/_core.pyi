@@ -113,6 +113,18 @@ def isotonic_apply(
     epsilon: float,
     threads: int,
     out: NDArray[Any],
+def resample_sums(
+    group: NDArray[np.int64],
+    outcomes: NDArray[np.float64],
+    excess: NDArray[np.float64],
+    weights: NDArray[np.float64] | None,
+    rows: NDArray[np.float64],
+    seeds: NDArray[np.uint64],
+    threads: int,
+    mass: NDArray[np.float64],
+    events: NDArray[np.float64],
+    gaps: NDArray[np.float64],
+    row_sums: NDArray[np.float64],
 ) -> None: ...
 def linear_centres(logits: NDArray[Any], beta: float, floor: float, threads: int) -> NDArray[np.float64]: ...
 def linear_features(

@@ -47,29 +47,24 @@ class Replicates:
         """Number of replicates."""
         return len(self.excess)
 
-    def take(self, rows: NDArray[np.int64]) -> Replicates:
-        """Return some of the replicates."""
-        scores = self.scores if len(self.scores) == 1 else self.scores[rows]
-        mass = self.mass if len(self.mass) == 1 else self.mass[rows]
-        return Replicates(scores, mass, self.events[rows], self.excess[rows])
-
-    def starts(self, bins: int, edges: str) -> NDArray[np.int64]:
-        """Return the first group of each bin and the end: shape (1 or R, bins + 1)."""
+    def starts(self, bins: int, edges: str, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the first group of each bin and the end, of some replicates: shape (1 or rows, bins + 1)."""
         if edges == "equal_mass":
-            share = -(-np.arange(bins + 1) * self.mass[:, -1:] // bins)  # ceil(k N / b)
-            return np.stack([np.searchsorted(m[:-1], s) for m, s in zip(self.mass, share, strict=True)])
-        if edges == "equal_width":
-            inner = np.arange(1, bins) / bins
-            places = np.stack([np.searchsorted(s, inner) for s in self.scores])
-            ends = np.zeros((len(places), 1), np.int64)
-            return np.hstack([ends, places, ends + self.scores.shape[1]])
-        raise InvalidInput("no such edges for many samples", seen=repr(edges), allowed="'equal_mass', 'equal_width'")
+            places = [_mass_starts(self.mass[i], bins) for i in (rows if len(self.mass) > 1 else [0])]
+        elif edges == "equal_width":
+            inner, m = np.arange(1, bins) / bins, self.scores.shape[1]
+            chosen = rows if len(self.scores) > 1 else [0]
+            places = [np.r_[0, np.searchsorted(self.scores[i], inner), m] for i in chosen]
+        else:
+            raise InvalidInput("no such edges for many samples", seen=repr(edges), allowed="equal_mass, equal_width")
+        return np.stack(places)
 
-    def sums(self, bins: int, edges: str) -> tuple[Floats, Floats, Floats]:
-        """Return weight, events and excess of each bin: shapes (1 or R, bins), (R, bins), (R, bins)."""
-        starts = self.starts(bins, edges)
-        weight = np.diff(_look_up(self.mass, starts), axis=1).astype(np.float64)
-        return weight, np.diff(_look_up(self.events, starts), axis=1), np.diff(_look_up(self.excess, starts), axis=1)
+    def sums(self, bins: int, edges: str, rows: NDArray[np.int64] | None = None) -> tuple[Floats, Floats, Floats]:
+        """Return weight, events and excess of each bin of some replicates; weight may have one row for all."""
+        rows = np.arange(self.count) if rows is None else rows
+        starts = self.starts(bins, edges, rows)
+        weight, events, excess = (_look_up(sums, rows, starts) for sums in (self.mass, self.events, self.excess))
+        return np.diff(weight, axis=1).astype(np.float64), np.diff(events, axis=1), np.diff(excess, axis=1)
 
     def binned(self, bins: int, edges: str = "equal_width", norm: int | str = 1) -> Floats:
         """Binned calibration error of each replicate (paper 003, Eq. 4)."""
@@ -91,19 +86,15 @@ class Replicates:
         Paper 003, Algorithm 1: b = 2, 3, … up to the number of rows; empty bins are skipped, equal heights allowed.
         """
         values, chosen = self.binned(1, edges, norm), np.ones(self.count, np.int64)
-        alive, rows, bins = self, np.arange(self.count), 1
+        alive, bins = np.arange(self.count), 1
         largest = int(self.mass[:, -1].max())
-        while len(rows) and bins < largest:
+        while len(alive) and bins < largest:
             bins += 1
-            weight, events, excess = alive.sums(bins, edges)
+            weight, events, excess = self.sums(bins, edges, alive)
             keep = _monotone(weight, events)
-            if not keep.any():
-                break
-            rows, kept = rows[keep], np.flatnonzero(keep)
-            if len(kept) < alive.count:
-                alive = alive.take(kept)
-            weight = weight if len(weight) == 1 else weight[kept]
-            values[rows], chosen[rows] = _norm(weight, excess[kept], norm), bins
+            alive, excess = alive[keep], excess[keep]
+            values[alive] = _norm(weight if len(weight) == 1 else weight[keep], excess, norm)
+            chosen[alive] = bins
         return values, chosen
 
     def ks(self) -> Floats:
@@ -128,10 +119,15 @@ def prefix(values: Floats) -> Floats:
     return out
 
 
-def _look_up(prefix_sums: NDArray[Any], starts: NDArray[np.int64]) -> NDArray[Any]:
-    if len(starts) == 1:
-        return prefix_sums[:, starts[0]]
-    return np.take_along_axis(np.broadcast_to(prefix_sums, (len(starts), prefix_sums.shape[1])), starts, axis=1)
+def _look_up(prefix_sums: NDArray[Any], rows: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[Any]:
+    if len(prefix_sums) == 1:
+        return prefix_sums[0][starts]
+    return prefix_sums[rows[:, None], starts]
+
+
+def _mass_starts(mass: NDArray[Any], bins: int) -> NDArray[np.int64]:
+    # The first group whose mass before it is at least k N / b.
+    return np.searchsorted(mass[:-1], -(-np.arange(bins + 1) * mass[-1] // bins))
 
 
 def _norm(weight: Floats, excess: Floats, norm: int | str) -> Floats:

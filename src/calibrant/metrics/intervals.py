@@ -1,0 +1,90 @@
+"""Intervals: what an estimate comes with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaincinv, ndtri
+
+from ..errors import InvalidInput
+
+__all__ = ["Interval", "check_confidence", "deviations_of", "frequency_interval"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with an interval that covers the truth with the stated confidence.
+
+    Attributes
+    ----------
+    estimate, low, high : float
+    confidence : float
+        Nominal coverage, such as 0.95.
+    standard_error : float
+    bias : float
+        How much too large the estimate is on average, as the resamples tell it; already taken out of low and high,
+        not out of the estimate.
+    method : str
+        How the interval was made.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    confidence: float
+    standard_error: float
+    bias: float
+    method: str
+
+    def __str__(self) -> str:
+        return f"{self.estimate:.4f} [{self.low:.4f}, {self.high:.4f}]"
+
+
+def check_confidence(confidence: float) -> None:
+    """Refuse a level that is no level."""
+    if not 0 < confidence < 1:
+        raise InvalidInput("confidence must lie between 0 and 1", seen=repr(confidence), allowed="0.95, for example")
+
+
+def deviations_of(confidence: float) -> float:
+    """Return how many standard deviations a two-sided normal interval reaches: 1.96 for 0.95."""
+    check_confidence(confidence)
+    return float(ndtri(0.5 + confidence / 2))
+
+
+def frequency_interval(
+    events: ArrayLike, counts: ArrayLike, *, confidence: float = 0.95, method: str = "wilson"
+) -> tuple[Floats, Floats]:
+    """Return lower and upper limits of a probability of which ``events`` of ``counts`` trials were seen.
+
+    Parameters
+    ----------
+    method : {"wilson", "clopper_pearson"}
+        Wilson's score interval covers the stated share on average; Clopper and Pearson's at least that share always,
+        at the price of length. Bins without trials get [0, 1].
+
+    Examples
+    --------
+    >>> low, high = frequency_interval([8], [10])
+    >>> round(low[0], 3), round(high[0], 3)
+    (0.49, 0.943)
+    """
+    k, n = np.asarray(events, dtype=np.float64), np.asarray(counts, dtype=np.float64)
+    z = deviations_of(confidence)
+    if method == "wilson":
+        size = np.where(n > 0, n, 1.0)
+        rate, spread = k / size, z * z / size
+        centre = (rate + spread / 2) / (1 + spread)
+        half = z * np.sqrt(np.maximum(rate * (1 - rate), 0) / size + spread / (4 * size)) / (1 + spread)
+        low, high = np.where(k <= 0, 0.0, centre - half), np.where(k >= n, 1.0, centre + half)
+    elif method == "clopper_pearson":
+        tail = (1 - confidence) / 2
+        low = np.where(k > 0, betaincinv(np.maximum(k, 1e-9), n - k + 1, tail), 0.0)
+        high = np.where(k < n, betaincinv(k + 1, np.maximum(n - k, 1e-9), 1 - tail), 1.0)
+    else:
+        raise InvalidInput("no such interval", seen=repr(method), allowed="'wilson' or 'clopper_pearson'")
+    return np.where(n > 0, np.clip(low, 0, 1), 0.0), np.where(n > 0, np.clip(high, 0, 1), 1.0)

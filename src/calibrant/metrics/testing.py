@@ -1,0 +1,202 @@
+"""Is the model miscalibrated, or is it chance? Tests of the hypothesis that the probabilities are true."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import erfc
+
+from ..errors import InvalidInput
+from .cells import Cells, cells_of
+from .kernel import skce_terms
+from .norms import Norm, check_norm
+from .replicates import Replicates, prefix
+from .views import Forecasts, Pairs, read, select
+
+__all__ = ["CalibrationTest", "calibration_test"]
+
+Floats = NDArray[np.float64]
+BLOCK = 2_000_000
+# The kernel test looks at all pairs of rows.
+MOST_KERNEL_ROWS = 2_000
+
+
+@dataclass(frozen=True)
+class CalibrationTest:
+    """The outcome of a calibration test.
+
+    Attributes
+    ----------
+    statistic : float
+    pvalue : float
+        The probability of a statistic at least this extreme if the probabilities were true.
+    method : str
+    tested : str
+        The hypothesis, in words.
+    n : int
+        Number of rows.
+    """
+
+    statistic: float
+    pvalue: float
+    method: str
+    tested: str
+    n: int
+
+    def rejects(self, level: float = 0.05) -> bool:
+        """Tell whether the hypothesis is refused at a level of false alarms."""
+        return self.pvalue <= level
+
+    def __str__(self) -> str:
+        return f"{self.tested}: {self.method} = {self.statistic:.4g}, p = {self.pvalue:.3g} (n = {self.n:,})"
+
+
+def calibration_test(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    method: str = "sweep",
+    view: Any = "top_label",
+    norm: Norm = 2,
+    resamples: int = 1000,
+    random_state: int = 0,
+    sample_weight: Any = None,
+    classes: Any = None,
+) -> CalibrationTest:
+    """Test whether probabilities are calibrated.
+
+    Parameters
+    ----------
+    method : {"sweep", "spiegelhalter", "skce"}
+        "sweep": the sweep error (paper 003, §5.4) against its distribution when outcomes are drawn again from the
+        scores themselves (consistency resampling, Bröcker and Smith 2007);
+        p = (1 + #{larger or equal})/(1 + resamples).
+        "spiegelhalter": z = Σ(y - s)(1 - 2s) / √Σ(1 - 2s)² s(1 - s), two-sided (1986); sees over- and
+        under-confidence, blind to what cancels. "skce": the kernel test of the whole vector (Widmann et al. 2019).
+    view : "top_label" or a class
+        What "sweep" and "spiegelhalter" test; one event's probabilities are taken as they are.
+    norm : {1, 2, "max"}
+        Of the sweep statistic.
+    sample_weight : array-like of shape (n,), optional
+        Whole numbers say how often a row occurs. Fractional weights are fixed factors of
+        the rows ("skce" refuses them).
+
+    Examples
+    --------
+    >>> from calibrant.simulation import scenarios
+    >>> y, p = scenarios["resnet110_c10"].sample(500, random_state=0)
+    >>> calibration_test(y, p).pvalue < 0.05
+    True
+    """
+    tests = {"sweep": _sweep, "spiegelhalter": _spiegelhalter, "skce": _skce}
+    if method not in tests:
+        raise InvalidInput("no such test", seen=repr(method), allowed=", ".join(tests))
+    check_norm(norm)
+    if resamples < 19:
+        raise InvalidInput(
+            "resamples must be at least 19", seen=repr(resamples), hint="p cannot be below 1/(resamples+1)"
+        )
+    forecasts = read(y_true, y_prob, sample_weight, classes=classes)
+    return tests[method](forecasts, view, norm, resamples, np.random.default_rng(random_state))
+
+
+def _words(forecasts: Forecasts, view: Any) -> str:
+    if forecasts.is_event:
+        return "the event's probabilities are true"
+    return (
+        "the top label's probabilities are true" if view == "top_label" else f"the probabilities of {view!r} are true"
+    )
+
+
+def _sweep(forecasts: Forecasts, view: Any, norm: Norm, resamples: int, rng: np.random.Generator) -> CalibrationTest:
+    return sweep_test(select(forecasts, view), _words(forecasts, view), norm, resamples, rng)
+
+
+def sweep_test(pairs: Pairs, words: str, norm: Norm, resamples: int, rng: np.random.Generator) -> CalibrationTest:
+    """Compare the sweep error with those of outcomes drawn from the scores themselves."""
+    cells = cells_of(pairs)
+    seen = _replicates(cells, cells.outcomes[None, :]).sweep("equal_mass", norm)[0][0]
+    null = np.concatenate(
+        [_replicates(cells, drawn).sweep("equal_mass", norm)[0] for drawn in _outcomes(cells, pairs, resamples, rng)]
+    )
+    pvalue = (1 + int((null >= seen * (1 - 1e-12)).sum())) / (1 + resamples)
+    return CalibrationTest(float(seen), pvalue, "sweep", words, pairs.n)
+
+
+def _replicates(cells: Cells, outcomes: Floats) -> Replicates:
+    """Replicates that share scores and weights."""
+    mass = prefix(cells.weights[None, :])
+    mass = mass.astype(np.int64) if is_whole(cells.weights) else mass
+    return Replicates(cells.scores[None, :], mass, prefix(outcomes), prefix(cells.weights * cells.scores - outcomes))
+
+
+def _outcomes(cells: Cells, pairs: Pairs, resamples: int, rng: np.random.Generator) -> Iterator[Floats]:
+    """Yield blocks of outcomes under calibration, shape (r, cells): a whole weight is a number of rows."""
+    m = len(cells.scores)
+    whole = is_whole(cells.weights)
+    order = np.argsort(pairs.scores, kind="stable")
+    order = order[pairs.weight_array[order] > 0]
+    first = np.searchsorted(pairs.scores[order], cells.scores)
+    for size in np.diff(np.r_[np.arange(0, resamples, max(1, BLOCK // pairs.n)), resamples]):
+        if (cells.weights == 1).all():
+            yield (rng.random((size, m)) < cells.scores).astype(np.float64)
+        elif whole:
+            yield rng.binomial(cells.weights.astype(np.int64), cells.scores, (size, m)).astype(np.float64)
+        else:
+            happened = rng.random((size, len(order))) < pairs.scores[order]
+            yield np.add.reduceat(happened * pairs.weight_array[order], first, axis=1)
+
+
+def is_whole(weights: Floats) -> bool:
+    """Tell whether weights are numbers of rows."""
+    return bool((weights == np.floor(weights)).all())
+
+
+def _spiegelhalter(
+    forecasts: Forecasts, view: Any, norm: Norm, resamples: int, rng: np.random.Generator
+) -> CalibrationTest:
+    pairs = select(forecasts, view)
+    z = spiegelhalter_z(pairs)
+    return CalibrationTest(z, float(erfc(abs(z) / np.sqrt(2))), "spiegelhalter", _words(forecasts, view), pairs.n)
+
+
+def spiegelhalter_z(pairs: Pairs) -> float:
+    """Return Spiegelhalter's z; 0 where every score is 0, ½ or 1 and agrees with its outcome.
+
+    A whole weight is a number of rows and enters the variance once; fractional weights are fixed factors of a row.
+    """
+    s, tilt, w = pairs.scores, 1 - 2 * pairs.scores, pairs.weight_array
+    spread = float(((w if is_whole(w) else w**2) * tilt**2 * s * (1 - s)).sum())
+    excess = float((w * (pairs.outcomes - s) * tilt).sum())
+    if spread == 0:
+        return 0.0 if abs(excess) < 1e-12 else float(np.copysign(np.inf, excess))
+    return excess / float(np.sqrt(spread))
+
+
+def _skce(forecasts: Forecasts, view: Any, norm: Norm, resamples: int, rng: np.random.Generator) -> CalibrationTest:
+    """Kernel test: the mean of h over pairs of rows, against random signs of the rows (wild bootstrap)."""
+    weights = np.ones(forecasts.n) if forecasts.weights is None else forecasts.weights
+    if not is_whole(weights):
+        raise InvalidInput("sample_weight must be whole numbers for the kernel test", hint="it looks at pairs of rows")
+    rows = np.repeat(np.arange(forecasts.n), weights.astype(np.int64))
+    words = "the whole vector's probabilities are true"
+    if len(rows) > MOST_KERNEL_ROWS:
+        rows = rng.choice(rows, MOST_KERNEL_ROWS, replace=False)
+        words += f" (on {MOST_KERNEL_ROWS:,} of the rows, drawn at random)"
+    if len(rows) < 2:
+        raise InvalidInput("the kernel test needs two rows", seen=str(len(rows)))
+    k = len(forecasts.classes)
+    terms = skce_terms(
+        read(forecasts.labels[rows], forecasts.probabilities[rows], classes=np.arange(k), marginals=True)
+    )
+    np.fill_diagonal(terms, 0.0)
+    pairs = len(rows) * (len(rows) - 1)
+    signs = rng.choice([-1.0, 1.0], (resamples, len(rows)))
+    null = np.einsum("ri,ri->r", signs @ terms, signs) / pairs
+    seen = float(terms.sum() / pairs)
+    pvalue = (1 + int((null >= seen).sum())) / (1 + resamples)
+    return CalibrationTest(seen, pvalue, "skce", words, len(rows))
