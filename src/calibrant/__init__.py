@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .maps.scaling.trivial import Identity as Identity
     from .maps.scaling.trivial import Uniform as Uniform
     from .maps.scaling.vector import VectorScaling as VectorScaling
+    from .metrics.summary import measure as measure
     from .operators.chain import Chain as Chain
     from .operators.mixture import Mixture as Mixture
     from .operators.one_vs_rest import OneVsRest as OneVsRest
@@ -61,6 +62,7 @@ _PLACES = {
     "get_threads": "threads",
     "load": "loading",
     "make": "registry",
+    "measure": "metrics.summary",
     "set_threads": "threads",
 }
 _ROOMS = {"files", "metrics", "plots", "simulation", "testing"}  # importable as attributes: calibrant.metrics.ece

@@ -70,8 +70,8 @@ def frequency_interval(
     Examples
     --------
     >>> low, high = frequency_interval([8], [10])
-    >>> round(low[0], 3), round(high[0], 3)
-    (0.49, 0.943)
+    >>> print(low.round(3), high.round(3))
+    [0.49] [0.943]
     """
     k, n = np.asarray(events, dtype=np.float64), np.asarray(counts, dtype=np.float64)
     z = deviations_of(confidence)

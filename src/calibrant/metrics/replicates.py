@@ -29,7 +29,7 @@ class Replicates:
     ----------
     scores : array of shape (1 or R, m)
         Ascending in each row.
-    mass : int64 array of shape (1 or R, m + 1)
+    mass : int64 array (float64 for fractional weights) of shape (1 or R, m + 1)
         Weight before each group; the last entry is the total.
     events : array of shape (R, m + 1)
         Weighted outcomes before each group.
@@ -38,7 +38,7 @@ class Replicates:
     """
 
     scores: Floats
-    mass: NDArray[np.int64]
+    mass: NDArray[np.int64] | Floats
     events: Floats
     excess: Floats
 
@@ -88,14 +88,22 @@ class Replicates:
         values, chosen = self.binned(1, edges, norm), np.ones(self.count, np.int64)
         alive, bins = np.arange(self.count), 1
         largest = int(self.mass[:, -1].max())
-        while len(alive) and bins < largest:
+        while len(alive) and bins < self._most_bins(edges):
             bins += 1
             weight, events, excess = self.sums(bins, edges, alive)
             keep = _monotone(weight, events)
             alive, excess = alive[keep], excess[keep]
             values[alive] = _norm(weight if len(weight) == 1 else weight[keep], excess, norm)
             chosen[alive] = bins
+        chosen[alive] = largest
         return values, chosen
+
+    def _most_bins(self, edges: str) -> int:
+        # Beyond this number every group of tied scores is a bin of its own, and more bins change nothing.
+        total = int(self.mass[:, -1].max())
+        if edges != "equal_mass" or len(self.mass) > 1:
+            return total
+        return min(total, int(np.ceil(total / np.diff(self.mass[0]).min())))
 
     def ks(self) -> Floats:
         """Kolmogorov-Smirnov error: the largest |Σ(score - outcome)| over the lowest scores, over the total."""

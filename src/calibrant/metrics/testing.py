@@ -72,9 +72,9 @@ def calibration_test(
     Parameters
     ----------
     method : {"sweep", "spiegelhalter", "skce"}
-        "sweep": the sweep error (paper 003, §5.4) against its distribution when outcomes are drawn again from the
-        scores themselves (consistency resampling, Bröcker and Smith 2007);
-        p = (1 + #{larger or equal})/(1 + resamples).
+        "sweep": the sweep error (paper 003, §5.4; with two bins at least, so that a falling curve is seen too) against
+        its distribution when outcomes are drawn again from the scores themselves (consistency resampling, Bröcker and
+        Smith 2007); p = (1 + #{larger or equal})/(1 + resamples).
         "spiegelhalter": z = Σ(y - s)(1 - 2s) / √Σ(1 - 2s)² s(1 - s), two-sided (1986); sees over- and
         under-confidence, blind to what cancels. "skce": the kernel test of the whole vector (Widmann et al. 2019).
     view : "top_label" or a class
@@ -119,12 +119,16 @@ def _sweep(forecasts: Forecasts, view: Any, norm: Norm, resamples: int, rng: np.
 def sweep_test(pairs: Pairs, words: str, norm: Norm, resamples: int, rng: np.random.Generator) -> CalibrationTest:
     """Compare the sweep error with those of outcomes drawn from the scores themselves."""
     cells = cells_of(pairs)
-    seen = _replicates(cells, cells.outcomes[None, :]).sweep("equal_mass", norm)[0][0]
-    null = np.concatenate(
-        [_replicates(cells, drawn).sweep("equal_mass", norm)[0] for drawn in _outcomes(cells, pairs, resamples, rng)]
-    )
+    seen = _statistic(_replicates(cells, cells.outcomes[None, :]), norm)[0]
+    drawn = _outcomes(cells, pairs, resamples, rng)
+    null = np.concatenate([_statistic(_replicates(cells, outcomes), norm) for outcomes in drawn])
     pvalue = (1 + int((null >= seen * (1 - 1e-12)).sum())) / (1 + resamples)
     return CalibrationTest(float(seen), pvalue, "sweep", words, pairs.n)
+
+
+def _statistic(many: Replicates, norm: Norm) -> Floats:
+    swept, chosen = many.sweep("equal_mass", norm)
+    return np.where(chosen > 1, swept, many.binned(2, "equal_mass", norm))
 
 
 def _replicates(cells: Cells, outcomes: Floats) -> Replicates:
@@ -136,18 +140,18 @@ def _replicates(cells: Cells, outcomes: Floats) -> Replicates:
 
 def _outcomes(cells: Cells, pairs: Pairs, resamples: int, rng: np.random.Generator) -> Iterator[Floats]:
     """Yield blocks of outcomes under calibration, shape (r, cells): a whole weight is a number of rows."""
-    m = len(cells.scores)
-    whole = is_whole(cells.weights)
+    m, counts = len(cells.scores), cells.weights.astype(np.int64)
+    tied = np.flatnonzero(counts > 1)
     order = np.argsort(pairs.scores, kind="stable")
     order = order[pairs.weight_array[order] > 0]
     first = np.searchsorted(pairs.scores[order], cells.scores)
     for size in np.diff(np.r_[np.arange(0, resamples, max(1, BLOCK // pairs.n)), resamples]):
-        if (cells.weights == 1).all():
-            yield (rng.random((size, m)) < cells.scores).astype(np.float64)
-        elif whole:
-            yield rng.binomial(cells.weights.astype(np.int64), cells.scores, (size, m)).astype(np.float64)
+        if is_whole(cells.weights):
+            drawn = (rng.random((size, m), dtype=np.float32) < cells.scores).astype(np.float64)
+            drawn[:, tied] = rng.binomial(counts[tied], cells.scores[tied], (size, len(tied)))
+            yield drawn
         else:
-            happened = rng.random((size, len(order))) < pairs.scores[order]
+            happened = rng.random((size, len(order)), dtype=np.float32) < pairs.scores[order]
             yield np.add.reduceat(happened * pairs.weight_array[order], first, axis=1)
 
 

@@ -74,8 +74,8 @@ def bootstrap(
     >>> from calibrant.simulation import scenarios
     >>> y, p = scenarios["resnet110_c10"].sample(2000, random_state=0)
     >>> found = bootstrap(ece, y, p, resamples=200)
-    >>> found.low < scenarios["resnet110_c10"].true_error(1) < found.high
-    True
+    >>> print(found)
+    0.0726 [0.0598, 0.0836]
     """
     check_confidence(confidence)
     if resamples < 2:

@@ -1,0 +1,102 @@
+import json
+
+import numpy as np
+import pytest
+
+import calibrant
+from calibrant.errors import InvalidInput
+from calibrant.metrics import ece, ece_crossfit, reliability_curve
+from calibrant.simulation import Power, Scenario, Uniform, scenarios
+
+
+@pytest.fixture(scope="module")
+def found():
+    rng = np.random.default_rng(0)
+    z = 1.5 * rng.normal(size=(900, 4))
+    p = np.exp(2 * z) / np.exp(2 * z).sum(axis=1, keepdims=True)
+    y = (z - np.log(-np.log(rng.random(z.shape)))).argmax(axis=1)
+    return calibrant.measure(y, p, resamples=100), y, p
+
+
+def test_it_holds_what_the_metrics_say(found):
+    m, y, p = found
+    assert m.n == 900
+    assert m.n_classes == 4
+    assert m.metrics["ece"].estimate == pytest.approx(ece(y, p))
+    assert m.metrics["ece_crossfit"].estimate == pytest.approx(ece_crossfit(y, p))
+    assert m.accuracy.estimate == pytest.approx((p.argmax(axis=1) == y).mean())
+    assert next(iter(m.metrics)) == "ece_crossfit"
+    assert len(m.class_curves) == 4
+
+
+def test_it_reads_well(found):
+    text = repr(found[0])
+    assert "Miscalibrated" in text
+    assert "over-confident" in text
+    assert "ece_sweep" in text
+    assert "95 %" in text
+
+
+def test_it_serialises(found):
+    m = found[0]
+    stored = json.loads(m.to_json())
+    assert stored == m.to_dict()
+    assert stored["format"] == 1
+    assert stored["test"]["pvalue"] == m.test.pvalue
+    assert len(stored["curve"]["binned"]["score"]) == len(m.curve.binned.score)
+
+
+def test_infinite_losses_serialise():
+    m = calibrant.measure([0, 1, 1, 0], [[1.0, 0.0]] * 4, resamples=19)
+    assert json.loads(m.to_json())["metrics"]["nll"]["estimate"] == "inf"
+    assert "inf" in repr(m)
+
+
+def test_calibrated_probabilities_are_let_be():
+    y, p = Scenario(Uniform(), Power()).sample(1000, random_state=4)
+    m = calibrant.measure(y, p, resamples=99)
+    assert m.verdict.startswith("No miscalibration found")
+    assert m.curve.view == "event"
+    assert m.class_curves == ()
+
+
+def test_directions_in_words():
+    y, p = scenarios["resnet110_c10"].sample(2000, random_state=0)
+    assert "too high" in calibrant.measure(y, p, resamples=99).verdict
+    assert "too low" in calibrant.measure(1 - y, 1 - p, resamples=99).verdict
+    flat = np.repeat([0.3, 0.7], 1000)
+    wrong = (np.random.default_rng(0).random(2000) < 1 - flat).astype(int)
+    assert "wrong in places" in calibrant.measure(wrong, flat, resamples=99).verdict
+
+
+def test_the_same_seed_gives_the_same_bytes(found):
+    _, y, p = found
+    assert calibrant.measure(y, p, resamples=30).to_json() == calibrant.measure(y, p, resamples=30).to_json()
+
+
+def test_many_classes_keep_the_worst_curves(rng):
+    p = rng.dirichlet(np.ones(30), 200)
+    m = calibrant.measure(rng.integers(0, 30, 200), p, resamples=19)
+    assert len(m.class_curves) == 20
+
+
+def test_hard_cases_have_a_measurement():
+    for y, p in (([1], [0.3]), ([0, 0], [0.0, 0.0]), ([1, 1, 0], [1.0, 1.0, 1.0]), ([1, 0], [[0.5, 0.5], [0.5, 0.5]])):
+        assert calibrant.measure(y, p, resamples=19).to_json()
+    weighted = calibrant.measure([0, 1, 1], [0.2, 0.5, 0.9], sample_weight=[0.5, 0.0, 2.5], resamples=19)
+    assert np.isfinite(weighted.metrics["brier"].estimate)
+    with pytest.raises(InvalidInput, match="resamples"):
+        calibrant.measure([0, 1], [0.2, 0.9], resamples=5)
+
+
+def test_curves_are_consistent(found):
+    m, y, p = found
+    curve = reliability_curve(y, p, view=2, bins=10, method="clopper_pearson")
+    assert curve.view == "2"
+    assert curve.binned.weight.sum() == pytest.approx(900)
+    assert curve.isotonic.weight.sum() == pytest.approx(900)
+    assert curve.counts.sum() == pytest.approx(900)
+    assert (np.diff(curve.isotonic.level) > 0).all()
+    assert ((curve.binned.low <= curve.binned.frequency) & (curve.binned.frequency <= curve.binned.high)).all()
+    gap = np.abs(m.curve.binned.score - m.curve.binned.frequency)
+    assert m.curve.binned.weight @ gap / 900 == pytest.approx(m.metrics["ece"].estimate)

@@ -1,0 +1,141 @@
+import numpy as np
+import pytest
+
+from calibrant import _core
+from calibrant.errors import InvalidInput
+from calibrant.metrics import (
+    bootstrap,
+    brier,
+    calibration_error,
+    cwece,
+    ece,
+    ece_crossfit,
+    ece_debiased,
+    ece_sweep,
+    frequency_interval,
+    ks_error,
+    mce,
+    nll,
+    smece,
+)
+from calibrant.metrics.uncertainty import resamples_of
+from calibrant.metrics.views import Pairs
+from calibrant.simulation import scenarios
+
+
+def twin(group, outcomes, excess, weights, rows, seed, m):
+    """Splitmix64 and prefix sums, in plain Python."""
+    n, state, mask = len(group), int(seed), 2**64 - 1
+    counts = np.zeros(n)
+    draws = []
+    while len(draws) < n:
+        state = (state + 0x9E3779B97F4A7C15) & mask
+        z = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+        z ^= z >> 31
+        draws += (
+            [((z & 0xFFFFFFFF) * n) >> 32, ((z >> 32) * n) >> 32] if n - len(draws) > 1 else [((z >> 32) * n) >> 32]
+        )
+    np.add.at(counts, draws, 1)
+    w = counts if weights is None else counts * weights
+    sums = [np.r_[0, np.cumsum(np.bincount(group, w * v, m))] for v in (np.ones(n), outcomes, excess)]
+    return *sums, w @ rows
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n", [1, 6, 41])
+def test_resample_kernel_equals_its_twin(rng, n, weighted):
+    group = np.sort(rng.integers(0, 5, n))
+    _, group = np.unique(group, return_inverse=True)
+    m = group.max() + 1
+    outcomes, excess, rows = rng.random(n), rng.random(n), rng.random((n, 2))
+    weights = rng.random(n) if weighted else None
+    seeds = rng.integers(0, 2**64, 3, dtype=np.uint64)
+    mass, events, gaps, sums = np.empty((3, m + 1)), np.empty((3, m + 1)), np.empty((3, m + 1)), np.empty((3, 2))
+    _core.resample_sums(group, outcomes, excess, weights, rows, seeds, 2, mass, events, gaps, sums)
+    for r in range(3):
+        expected = twin(group, outcomes, excess, weights, rows, seeds[r], m)
+        for found, plain in zip((mass[r], events[r], gaps[r], sums[r]), expected, strict=True):
+            assert found == pytest.approx(plain, abs=1e-12)
+
+
+def test_resamples_do_not_depend_on_threads(rng):
+    import calibrant
+
+    y, p = scenarios["densenet40_c10"].sample(300, random_state=1)
+    found = []
+    for threads in (1, 2):
+        calibrant.set_threads(threads)
+        found.append(bootstrap(ece, y, p, resamples=50))
+    calibrant.set_threads(None)
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("metric", [ece, mce, ece_sweep, ece_debiased, ks_error])
+def test_resampled_values_are_the_metric_of_the_resample(rng, metric):
+    p = np.round(rng.random(80), 2)
+    y = (rng.random(80) < p).astype(int)
+    fast = bootstrap(metric, y, p, resamples=400, random_state=1)
+    plain = bootstrap(lambda *a, **k: metric(*a, **k), y, p, resamples=400, random_state=2)
+    assert fast.estimate == plain.estimate
+    assert fast.bias == pytest.approx(plain.bias, abs=5 * plain.standard_error / 20)
+    assert fast.standard_error == pytest.approx(plain.standard_error, rel=0.25)
+
+
+def test_weighted_rows_carry_their_weights(rng):
+    p = rng.random(60)
+    y, w = (rng.random(60) < p).astype(int), rng.integers(0, 3, 60)
+    pairs = Pairs(p, y.astype(float), w.astype(float))
+    for many, _ in resamples_of(pairs, 20, rng):
+        assert (many.mass[:, -1] <= 2 * 60).all()
+        assert many.mass.dtype == np.int64
+    assert bootstrap(ece, y, p, sample_weight=w, resamples=50).estimate == pytest.approx(ece(y, p, sample_weight=w))
+
+
+@pytest.mark.parametrize(
+    ("metric", "norm", "least"), [(ece, 1, 0.85), (ece_debiased, 2, 0.82), (ece_crossfit, 2, 0.87)]
+)
+def test_intervals_cover_the_truth(metric, norm, least):
+    scenario, inside = scenarios["resnet110_c100"], 0
+    for seed in range(100):
+        y, p = scenario.sample(500, random_state=seed)
+        found = bootstrap(metric, y, p, resamples=200, norm=norm, random_state=seed)
+        inside += found.low <= scenario.true_error(norm) <= found.high
+    assert inside / 100 > least
+
+
+def test_every_metric_has_an_interval(rng):
+    p = rng.dirichlet(np.ones(3), 120)
+    y = np.array([rng.choice(3, p=row) for row in p])
+    for metric in (cwece, smece, brier, nll, calibration_error, ece_crossfit):
+        found = bootstrap(metric, y, p, resamples=30)
+        assert 0 <= found.low <= found.high
+        assert found.estimate == pytest.approx(metric(y, p))
+    assert bootstrap(calibration_error, y, p, view=1, resamples=30).estimate == pytest.approx(
+        calibration_error(y, p, view=1)
+    )
+
+
+@pytest.mark.parametrize("method", ["wilson", "clopper_pearson"])
+def test_frequency_intervals_cover(method, rng):
+    for truth in (0.02, 0.3, 0.9):
+        events = rng.binomial(40, truth, 4000)
+        low, high = frequency_interval(events, np.full(4000, 40), method=method)
+        covered = ((low <= truth) & (truth <= high)).mean()
+        assert covered > (0.92 if method == "wilson" else 0.945)
+
+
+def test_frequency_intervals_by_hand():
+    assert np.array(frequency_interval([0, 10], [10, 10], method="clopper_pearson")) == pytest.approx(
+        np.array([[0, 0.69150], [0.30850, 1]]), abs=1e-4
+    )
+    low, high = frequency_interval([0], [0])
+    assert (low[0], high[0]) == (0, 1)
+
+
+@pytest.mark.parametrize("bad", [{"confidence": 1.0}, {"resamples": 1}])
+def test_bad_levels_are_refused(bad):
+    with pytest.raises(InvalidInput):
+        bootstrap(ece, [0, 1], [0.2, 0.9], **bad)
+    with pytest.raises(InvalidInput):
+        frequency_interval([1], [2], method="wald")
