@@ -113,6 +113,7 @@ def isotonic_apply(
     epsilon: float,
     threads: int,
     out: NDArray[Any],
+) -> None: ...
 def resample_sums(
     group: NDArray[np.int64],
     outcomes: NDArray[np.float64],

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
+
+from .. import _core
 
 __all__ = ["isotonic_levels"]
 
@@ -13,4 +14,5 @@ Floats = NDArray[np.float64]
 
 def isotonic_levels(weights: Floats, outcomes: Floats) -> Floats:
     """Return the non-decreasing levels closest to outcomes / weights in weighted squares (pool adjacent violators)."""
-    return isotonic_regression(outcomes / weights, weights=weights).x
+    whole = np.array([0, len(weights)], dtype=np.int64)
+    return _core.pool_adjacent(np.ascontiguousarray(outcomes), np.ascontiguousarray(weights), whole)
