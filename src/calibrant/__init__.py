@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .maps.binary.isotonic import Isotonic as Isotonic
     from .maps.binary.platt import PlattScaling as PlattScaling
     from .maps.binary.spline import SplineCalibration as SplineCalibration
+    from .maps.perturbation import Hoki as Hoki
     from .maps.scaling.binwise import BinwiseTemperatureScaling as BinwiseTemperatureScaling
     from .maps.scaling.dirichlet import DirichletCalibration as DirichletCalibration
     from .maps.scaling.ensemble import EnsembleTemperatureScaling as EnsembleTemperatureScaling
@@ -47,6 +48,7 @@ _PLACES = {
     "DirichletCalibration": "maps.scaling.dirichlet",
     "EnsembleTemperatureScaling": "maps.scaling.ensemble",
     "GaussianProcessCalibration": "maps.scaling.gaussian_process",
+    "Hoki": "maps.perturbation",
     "Identity": "maps.scaling.trivial",
     "Isotonic": "maps.binary.isotonic",
     "Mixture": "operators.mixture",

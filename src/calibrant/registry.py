@@ -14,6 +14,7 @@ from .maps.binary.beta import BetaCalibration
 from .maps.binary.isotonic import Isotonic
 from .maps.binary.platt import PlattScaling
 from .maps.binary.spline import SplineCalibration
+from .maps.perturbation import Hoki
 from .maps.scaling.binwise import BinwiseTemperatureScaling
 from .maps.scaling.dirichlet import DirichletCalibration
 from .maps.scaling.ensemble import EnsembleTemperatureScaling
@@ -89,6 +90,7 @@ _ENTRIES = [
         "off-diagonals and intercepts penalised",
         "Kull et al. 2019",
     ),
+    Entry("hoki", Hoki, "confidence from label changes under noise on the logits", "Hoki (paper 004)"),
 ]
 _BY_NAME = {entry.name: entry for entry in _ENTRIES}
 

@@ -1,0 +1,137 @@
+#include "bind.hpp"
+#include "isotonic.hpp"
+#include "lift.hpp"
+#include "logistic.hpp"
+
+namespace calibrant::python {
+namespace {
+
+template <class T>
+void bind_lift(nb::module_& m) {
+    m.def(
+        "log_odds",
+        [](Matrix<T> logits, int threads, Output<T> out) {
+            require_same_shape(logits, out);
+            nb::gil_scoped_release release;
+            calibrant::log_odds(logits.data(), logits.shape(0), logits.shape(1), threads, out.data());
+        },
+        "logits"_a.noconvert(), "threads"_a, "out"_a.noconvert());
+    m.def(
+        "normalize_rows",
+        [](Matrix<T> logits, bool keep_top, int threads, Output<T> marginals) {
+            require_same_shape(logits, marginals);
+            nb::gil_scoped_release release;
+            calibrant::normalize_rows(logits.data(), logits.shape(0), logits.shape(1), keep_top, threads, marginals.data());
+        },
+        "logits"_a.noconvert(), "keep_top"_a, "threads"_a, "marginals"_a.noconvert());
+}
+
+// starts must rise from 0 to the number of values, and groups lie among them.
+inline void require_groups(const Labels& groups, const Labels& starts, std::size_t values, std::size_t k) {
+    const std::int64_t count = static_cast<std::int64_t>(starts.shape(0)) - 1;
+    bool good = count >= 1 && starts.data()[0] == 0 && starts.data()[count] == static_cast<std::int64_t>(values) &&
+                groups.shape(0) == k;
+    for (std::int64_t g = 0; good && g < count; ++g) good = starts.data()[g] <= starts.data()[g + 1];
+    for (std::size_t j = 0; good && j < k; ++j) good = groups.data()[j] >= 0 && groups.data()[j] < count;
+    if (!good) throw nb::value_error("groups, starts and values do not fit one another");
+}
+
+template <class T>
+void bind_isotonic(nb::module_& m) {
+    m.def(
+        "label_log_odds",
+        [](Matrix<T> logits, Labels labels, int threads) {
+            require_rows(logits, labels, std::nullopt);
+            auto out = fresh<T>({logits.shape(0)});
+            nb::gil_scoped_release release;
+            calibrant::label_log_odds(logits.data(), labels.data(), logits.shape(0), logits.shape(1), threads, out.data());
+            return out;
+        },
+        "logits"_a.noconvert(), "labels"_a, "threads"_a);
+    m.def(
+        "negatives_between",
+        [](Matrix<T> logits, Labels labels, Weights weights, Labels groups, Labels starts, Vector<T> positives,
+           double limit, int threads) {
+            require_rows(logits, labels, weights);
+            require_groups(groups, starts, positives.shape(0), logits.shape(1));
+            const std::size_t count = starts.shape(0) - 1, size = positives.shape(0) + count;
+            auto counts = fresh<double>({size});
+            auto largest = fresh<T>({size});
+            {
+                nb::gil_scoped_release release;
+                calibrant::negatives_between(logits.data(), labels.data(), data_of(weights), logits.shape(0), logits.shape(1),
+                                             groups.data(), starts.data(), count, positives.data(), static_cast<T>(limit), threads,
+                                             counts.data(), largest.data());
+            }
+            return nb::make_tuple(counts, largest);
+        },
+        "logits"_a.noconvert(), "labels"_a, "weights"_a.none(), "groups"_a, "starts"_a, "positives"_a.noconvert(),
+        "limit"_a, "threads"_a);
+    m.def(
+        "isotonic_apply",
+        [](Matrix<T> scores, Labels groups, Labels starts, Vector<T> knots, Vector<double> values, bool steps,
+           double epsilon, int threads, Output<T> out) {
+            require_same_shape(scores, out);
+            require_groups(groups, starts, knots.shape(0), scores.shape(1));
+            const std::size_t count = starts.shape(0) - 1;
+            for (std::size_t g = 0; g < count; ++g)
+                if (starts.data()[g] == starts.data()[g + 1]) throw nb::value_error("a group has no knots");
+            if (values.shape(0) != knots.shape(0)) throw nb::value_error("knots and values differ in length");
+            nb::gil_scoped_release release;
+            calibrant::isotonic_apply(scores.data(), scores.shape(0), scores.shape(1), groups.data(), starts.data(), count,
+                                      knots.data(), values.data(), steps, epsilon, threads, out.data());
+        },
+        "scores"_a.noconvert(), "groups"_a, "starts"_a, "knots"_a.noconvert(), "values"_a, "steps"_a, "epsilon"_a,
+        "threads"_a, "out"_a.noconvert());
+}
+
+template <class T>
+void bind_logistic(nb::module_& m) {
+    m.def(
+        "logistic_sums",
+        [](Matrix<T> logits, Labels labels, Weights weights, Labels groups, Matrix<double> coefficients,
+           Matrix<double> targets, int threads) {
+            require_rows(logits, labels, weights);
+            const std::int64_t count = coefficients.shape(0);
+            bool good = coefficients.shape(1) == 3 && targets.shape(0) == coefficients.shape(0) && targets.shape(1) == 2 &&
+                        groups.shape(0) == logits.shape(1);
+            for (std::size_t j = 0; good && j < groups.shape(0); ++j) good = groups.data()[j] < count;
+            if (!good) throw nb::value_error("groups, coefficients and targets do not fit one another");
+            auto out = fresh<double>({std::size_t(count), std::size_t(calibrant::kLogisticSums)});
+            nb::gil_scoped_release release;
+            calibrant::logistic_sums(logits.data(), labels.data(), data_of(weights), logits.shape(0), logits.shape(1),
+                                     groups.data(), count, coefficients.data(), targets.data(), threads, out.data());
+            return out;
+        },
+        "logits"_a.noconvert(), "labels"_a, "weights"_a.none(), "groups"_a, "coefficients"_a, "targets"_a, "threads"_a);
+}
+
+void bind_pooling(nb::module_& m) {
+    m.def(
+        "pool_adjacent",
+        [](Vector<double> sums, Vector<double> weights, Labels starts) {
+            const std::size_t count = starts.shape(0) - 1;
+            if (starts.shape(0) < 2 || sums.shape(0) != weights.shape(0) || starts.data()[0] != 0 ||
+                starts.data()[count] != static_cast<std::int64_t>(sums.shape(0)))
+                throw nb::value_error("sums, weights and starts do not fit one another");
+            auto levels = fresh<double>({sums.shape(0)});
+            nb::gil_scoped_release release;
+            calibrant::pool_adjacent(sums.data(), weights.data(), starts.data(), count, levels.data());
+            return levels;
+        },
+        "sums"_a, "weights"_a, "starts"_a);
+}
+
+}  // namespace
+
+void add_lift(nb::module_& m) {
+    bind_lift<float>(m);
+    bind_lift<double>(m);
+    bind_isotonic<float>(m);
+    bind_isotonic<double>(m);
+    bind_logistic<float>(m);
+    bind_logistic<double>(m);
+    bind_pooling(m);
+}
+
+}  // namespace calibrant::python

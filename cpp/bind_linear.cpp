@@ -1,0 +1,141 @@
+#include "bind.hpp"
+#include "linear.hpp"
+
+namespace calibrant::python {
+namespace {
+
+void require_centres(const Matrix<double>& centres, std::size_t n) {
+    if (centres.shape(0) != n || centres.shape(1) != std::size_t(calibrant::kCentres))
+        throw nb::value_error("centres must have two columns and one row for each row of the logits");
+}
+
+template <class T>
+void require_columns(const Matrix<T>& logits, const Vector<double>& values) {
+    if (values.shape(0) != logits.shape(1)) throw nb::value_error("one value a column is needed");
+}
+
+template <class T>
+void require_weights(const Matrix<T>& logits, const Matrix<double>& weights, double scale) {
+    if (weights.shape(0) != logits.shape(1) + (scale != 0) || weights.shape(1) != logits.shape(1))
+        throw nb::value_error("weights must have a row for each feature and a column for each class");
+}
+
+template <class T>
+void bind_linear(nb::module_& m) {
+    m.def(
+        "linear_centres",
+        [](Matrix<T> logits, double beta, double floor, int threads) {
+            auto out = fresh<double>({logits.shape(0), std::size_t(calibrant::kCentres)});
+            nb::gil_scoped_release release;
+            calibrant::linear_centres(logits.data(), logits.shape(0), logits.shape(1), beta, floor, threads, out.data());
+            return out;
+        },
+        "logits"_a.noconvert(), "beta"_a, "floor"_a, "threads"_a);
+    m.def(
+        "linear_features",
+        [](Matrix<T> logits, Matrix<double> centres, double beta, double floor, bool centred, int threads, Output<T> out) {
+            require_same_shape(logits, out);
+            require_centres(centres, logits.shape(0));
+            nb::gil_scoped_release release;
+            calibrant::linear_features(logits.data(), centres.data(), logits.shape(0), logits.shape(1),
+                                       {beta, floor, centred}, threads, out.data());
+        },
+        "logits"_a.noconvert(), "centres"_a, "beta"_a, "floor"_a, "centred"_a, "threads"_a, "out"_a.noconvert());
+    m.def(
+        "vector_sums",
+        [](Matrix<T> logits, Matrix<double> centres, Labels labels, Weights weights, double beta, double floor, bool centred,
+           Vector<double> d, Vector<double> b, bool curvature, int threads) {
+            require_rows(logits, labels, weights);
+            require_centres(centres, logits.shape(0));
+            require_columns(logits, d);
+            require_columns(logits, b);
+            auto out = fresh<double>({std::size_t(calibrant::kVectorRows), logits.shape(1)});
+            double loss;
+            {
+                nb::gil_scoped_release release;
+                loss = calibrant::vector_sums(logits.data(), centres.data(), labels.data(), data_of(weights),
+                                              logits.shape(0), logits.shape(1), {beta, floor, centred}, d.data(), b.data(),
+                                              curvature, threads, out.data());
+            }
+            return nb::make_tuple(loss, out);
+        },
+        "logits"_a.noconvert(), "centres"_a, "labels"_a, "weights"_a.none(), "beta"_a, "floor"_a, "centred"_a, "d"_a, "b"_a,
+        "curvature"_a, "threads"_a);
+    m.def(
+        "matrix_sums",
+        [](Matrix<T> logits, Matrix<double> centres, Labels labels, Weights row_weights, double beta, double floor,
+           bool centred, double mean, double scale, Matrix<double> weights, Vector<double> b, int threads) {
+            require_rows(logits, labels, row_weights);
+            require_centres(centres, logits.shape(0));
+            require_weights(logits, weights, scale);
+            require_columns(logits, b);
+            auto out = fresh<double>({weights.shape(0) + 1, logits.shape(1)});
+            double loss;
+            {
+                nb::gil_scoped_release release;
+                loss = calibrant::matrix_sums(logits.data(), centres.data(), labels.data(), data_of(row_weights),
+                                              logits.shape(0), logits.shape(1), {beta, floor, centred}, {mean, scale},
+                                              weights.data(), b.data(), threads, out.data());
+            }
+            return nb::make_tuple(loss, out);
+        },
+        "logits"_a.noconvert(), "centres"_a, "labels"_a, "row_weights"_a.none(), "beta"_a, "floor"_a, "centred"_a, "mean"_a,
+        "scale"_a, "weights"_a, "b"_a, "threads"_a);
+    m.def(
+        "matrix_blocks",
+        [](Matrix<T> logits, Matrix<double> centres, Weights row_weights, double beta, double floor, bool centred,
+           double mean, double scale, Matrix<double> weights, Vector<double> b, int threads) {
+            if (row_weights && row_weights->shape(0) != logits.shape(0)) throw nb::value_error("row_weights differ in length");
+            require_centres(centres, logits.shape(0));
+            require_weights(logits, weights, scale);
+            require_columns(logits, b);
+            const std::size_t side = weights.shape(0) + 1;
+            auto out = fresh<double>({logits.shape(1), side, side});
+            nb::gil_scoped_release release;
+            calibrant::matrix_blocks(logits.data(), centres.data(), data_of(row_weights), logits.shape(0), logits.shape(1),
+                                     {beta, floor, centred}, {mean, scale}, weights.data(), b.data(), threads, out.data());
+            return out;
+        },
+        "logits"_a.noconvert(), "centres"_a, "row_weights"_a.none(), "beta"_a, "floor"_a, "centred"_a, "mean"_a, "scale"_a,
+        "weights"_a, "b"_a, "threads"_a);
+    m.def(
+        "vector_apply",
+        [](Matrix<T> logits, Matrix<double> centres, double beta, double floor, bool centred, Vector<double> d,
+           Vector<double> b, int threads, Output<T> out) {
+            require_same_shape(logits, out);
+            require_centres(centres, logits.shape(0));
+            require_columns(logits, d);
+            require_columns(logits, b);
+            nb::gil_scoped_release release;
+            calibrant::vector_apply(logits.data(), centres.data(), logits.shape(0), logits.shape(1),
+                                    {beta, floor, centred}, d.data(), b.data(), threads, out.data());
+        },
+        "logits"_a.noconvert(), "centres"_a, "beta"_a, "floor"_a, "centred"_a, "d"_a, "b"_a, "threads"_a,
+        "out"_a.noconvert());
+    m.def(
+        "softmax_residual",
+        [](Output<T> scores, Matrix<T> logits, Matrix<double> centres, std::optional<Labels> labels, Weights weights,
+           double beta, Vector<double> b, int threads) {
+            require_same_shape(logits, scores);
+            require_centres(centres, logits.shape(0));
+            require_columns(logits, b);
+            if (labels) require_rows(logits, *labels, weights);
+            auto losses = fresh<double>({labels ? logits.shape(0) : 0});
+            nb::gil_scoped_release release;
+            calibrant::softmax_residual(scores.data(), logits.data(), centres.data(), labels ? labels->data() : nullptr,
+                                        labels ? data_of(weights) : nullptr, logits.shape(0), logits.shape(1), beta,
+                                        b.data(), threads, losses.data());
+            return losses;
+        },
+        "scores"_a.noconvert(), "logits"_a.noconvert(), "centres"_a, "labels"_a.none(), "weights"_a.none(), "beta"_a, "b"_a,
+        "threads"_a);
+}
+
+}  // namespace
+
+void add_linear(nb::module_& m) {
+    bind_linear<float>(m);
+    bind_linear<double>(m);
+}
+
+}  // namespace calibrant::python

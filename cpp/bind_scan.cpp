@@ -1,0 +1,29 @@
+#include "bind.hpp"
+#include "scan.hpp"
+
+namespace calibrant::python {
+namespace {
+
+template <class T>
+void bind_scan(nb::module_& m) {
+    m.def(
+        "scan",
+        [](Matrix<T> values, double tolerance, int threads) {
+            calibrant::Findings found;
+            {
+                nb::gil_scoped_release release;
+                found = calibrant::scan(values.data(), values.shape(0), values.shape(1), tolerance, threads);
+            }
+            return nb::make_tuple(found.nan, found.plus_infinity, found.minus_infinity, found.no_finite, found.off_simplex);
+        },
+        "values"_a.noconvert(), "tolerance"_a, "threads"_a);
+}
+
+}  // namespace
+
+void add_scan(nb::module_& m) {
+    bind_scan<float>(m);
+    bind_scan<double>(m);
+}
+
+}  // namespace calibrant::python

@@ -1,0 +1,78 @@
+#include "bind.hpp"
+#include "mixture.hpp"
+#include "temperature.hpp"
+
+namespace calibrant::python {
+namespace {
+
+template <class T>
+void bind_temperature(nb::module_& m) {
+    m.def(
+        "temperature_sums",
+        [](Matrix<T> logits, Labels labels, Weights weights, double beta, int loss, int threads) {
+            require_rows(logits, labels, weights);
+            auto out = fresh<double>({std::size_t(calibrant::kFolds), std::size_t(calibrant::kSums)});
+            nb::gil_scoped_release release;
+            calibrant::temperature_sums(logits.data(), labels.data(), data_of(weights), logits.shape(0), logits.shape(1),
+                                        beta, static_cast<calibrant::Loss>(loss), threads, out.data());
+            return out;
+        },
+        "logits"_a.noconvert(), "labels"_a, "weights"_a.none(), "beta"_a, "loss"_a, "threads"_a);
+    m.def(
+        "temperature_rows",
+        [](Matrix<T> logits, Labels labels, double beta, int threads) {
+            require_rows(logits, labels, std::nullopt);
+            auto out = fresh<double>({logits.shape(0), std::size_t(3)});
+            nb::gil_scoped_release release;
+            calibrant::temperature_rows(logits.data(), labels.data(), logits.shape(0), logits.shape(1), beta, threads,
+                                        out.data());
+            return out;
+        },
+        "logits"_a.noconvert(), "labels"_a, "beta"_a, "threads"_a);
+    m.def(
+        "ensemble_sums",
+        [](Matrix<T> logits, Labels labels, Weights weights, double beta, int threads) {
+            require_rows(logits, labels, weights);
+            auto out = fresh<double>({std::size_t(calibrant::kEnsembleSums)});
+            nb::gil_scoped_release release;
+            calibrant::ensemble_sums(logits.data(), labels.data(), data_of(weights), logits.shape(0), logits.shape(1),
+                                     beta, threads, out.data());
+            return out;
+        },
+        "logits"_a.noconvert(), "labels"_a, "weights"_a.none(), "beta"_a, "threads"_a);
+    m.def(
+        "ensemble_apply",
+        [](Matrix<T> logits, double beta, double w_scaled, double w_identity, double w_uniform, int threads, Output<T> out) {
+            if (out.shape(0) != logits.shape(0) || out.shape(1) != logits.shape(1))
+                throw nb::value_error("out differs from logits in shape");
+            const double w[3] = {w_scaled, w_identity, w_uniform};
+            nb::gil_scoped_release release;
+            calibrant::ensemble_apply(logits.data(), logits.shape(0), logits.shape(1), beta, w, threads, out.data());
+        },
+        "logits"_a.noconvert(), "beta"_a, "w_scaled"_a, "w_identity"_a, "w_uniform"_a, "threads"_a, "out"_a.noconvert());
+}
+
+void bind_mixture(nb::module_& m) {
+    m.def(
+        "mixture_sums",
+        [](Matrix<double> columns, Weights weights, Vector<double> w, int threads) {
+            const std::size_t parts = columns.shape(1);
+            if (w.shape(0) != parts || (weights && weights->shape(0) != columns.shape(0)))
+                throw nb::value_error("columns, weights and w do not fit");
+            auto out = fresh<double>({1 + parts + parts * parts});
+            nb::gil_scoped_release release;
+            calibrant::mixture_sums(columns.data(), data_of(weights), columns.shape(0), parts, w.data(), threads, out.data());
+            return out;
+        },
+        "columns"_a.noconvert(), "weights"_a.none(), "w"_a, "threads"_a);
+}
+
+}  // namespace
+
+void add_temperature(nb::module_& m) {
+    bind_temperature<float>(m);
+    bind_temperature<double>(m);
+    bind_mixture(m);
+}
+
+}  // namespace calibrant::python

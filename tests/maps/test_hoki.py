@@ -1,0 +1,116 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from calibrant import Hoki, _core
+from calibrant.errors import InvalidInput
+from calibrant.maps.hoki_design import bin_of, design, replay
+
+
+def twin_shares(z, noise):
+    """The definition: the share of noise vectors under which no class exceeds the top one."""
+    top = z.argmax(axis=1)
+    moved = z[:, :, None] + noise[None]
+    return (moved.max(axis=1) <= np.take_along_axis(moved, top[:, None, None], 1)[:, 0]).mean(axis=1)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 20), st.integers(2, 40), st.integers(1, 60), st.integers(0, 10**6), st.floats(0.01, 30))
+def test_pruned_shares_equal_the_plain_count(n, k, m, seed, scale):
+    rng = np.random.default_rng(seed)
+    z, noise = rng.normal(size=(n, k)) * 4, rng.normal(size=(k, m)) * scale
+    shifted = z - z.max(axis=1, keepdims=True)
+    np.testing.assert_array_equal(_core.keep_shares(z, noise, 2), twin_shares(shifted, noise))
+    assert (_core.keep_shares(z, noise, 1) == _core.keep_shares(z, noise, 2)).all()
+
+
+@pytest.mark.parametrize(("law", "kind"), [("gaussian", 0), ("uniform", 1)])
+def test_quadrature_is_the_limit_of_sampling(law, kind):
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(40, 6)) * 3
+    draws = 40_000
+    base = rng.standard_normal((6, draws)) if law == "gaussian" else rng.random((6, draws))
+    exact = _core.keep_probabilities(z, kind, 2.5, 256, 1)
+    assert np.abs(_core.keep_shares(z, 2.5 * base, 1) - exact).max() < 5 * 0.5 / np.sqrt(draws)
+
+
+def test_quadrature_has_the_closed_form_for_two_classes():
+    from scipy.stats import norm
+
+    gaps = np.array([0.0, 0.5, 2.0, 9.0])
+    z = np.stack([gaps, np.zeros(4)], axis=1)
+    np.testing.assert_allclose(_core.keep_probabilities(z, 0, 1.5, 64, 1), norm.cdf(gaps / (1.5 * 2**0.5)), atol=1e-9)
+    width = 4.0
+    share = np.clip(gaps / width, 0, 1)
+    np.testing.assert_allclose(_core.keep_probabilities(z, 1, width, 256, 1), 1 - (1 - share) ** 2 / 2, atol=1e-5)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(20, 300), st.integers(0, 10**6), st.sampled_from(["accuracy", "confidence"]), st.integers(1, 20))
+def test_the_fixed_point_has_no_calibration_error_on_its_bins(n, seed, init, bins):
+    rng = np.random.default_rng(seed)
+    kept = rng.integers(0, 101, size=n) / 100
+    right = (rng.random(n) < 0.3 + 0.6 * kept).astype(float)
+    start = np.full(n, right.mean()) if init == "accuracy" else rng.random(n)
+    found = design(kept, right, np.ones(n), start, bins, 50)
+    p = replay(found, kept, start)
+    places = [bin_of(start, bins)]
+    for step in range(1, len(found.alphas) + 1):
+        part = type(found)(found.alphas[:step], found.betas[:step], found.filled[:step], True)
+        places.append(bin_of(replay(part, kept, start), bins))
+    if (places[-1] == places[-2]).all():  # no row moved in the last step: the paper's stopping rule
+        assert np.abs(np.bincount(places[-1], right - p, bins)).sum() / n < 1e-12
+
+
+def test_hoki_keeps_labels_and_replays_what_it_learnt(problem):
+    z, y = problem
+    hoki = Hoki(random_state=0).fit(z, y)
+    p = hoki.predict_proba(z)
+    confidence = hoki.predict_confidence(z)
+    rows, top = np.arange(len(z)), z.argmax(axis=1)
+    assert (hoki.predict(z) == top).all()
+    inside = np.clip(confidence, hoki.margin_, 1 - hoki.margin_)
+    np.testing.assert_allclose(p[rows, top], inside)
+    rest = np.delete(p, 0, axis=1)[top == 0]
+    raw = np.exp(z[top == 0] - z[top == 0].max(axis=1, keepdims=True))[:, 1:]
+    np.testing.assert_allclose(rest / rest.sum(1, keepdims=True), raw / raw.sum(1, keepdims=True), rtol=1e-9)
+    right = (top == y).astype(float)
+    places = bin_of(confidence, 15)
+    assert np.abs(np.bincount(places, right - confidence, 15)).sum() / len(y) < 5e-3
+
+
+def test_given_noise_ignores_a_common_mean(problem):
+    z, y = problem
+    a = Hoki(noise=("gaussian", 0.0, 2.0), random_state=1).fit(z, y)
+    b = Hoki(noise=("gaussian", 15.0, 2.0), random_state=1).fit(z, y)
+    assert (a.predict_confidence(z) == b.predict_confidence(z)).all()
+    c = Hoki(noise=("uniform", -3.0, 1.0), transformations=None).fit(z, y)
+    d = Hoki(noise=("uniform", 0.0, 4.0), transformations=None).fit(z, y)
+    assert (c.predict_confidence(z) == d.predict_confidence(z)).all()
+
+
+def test_sampling_and_quadrature_tell_the_same_story(problem):
+    z, y = problem
+    sampled = Hoki(noise=("gaussian", 0.0, 3.0), transformations=20_000, bins=1).fit(z, y).predict_confidence(z)
+    exact = Hoki(noise=("gaussian", 0.0, 3.0), transformations=None, bins=1).fit(z, y).predict_confidence(z)
+    assert np.abs(sampled - exact).max() < 0.02
+
+
+@pytest.mark.parametrize(
+    "noise", ["gaussian", ("gaussian", 0.0, 0.0), ("uniform", 2.0, 1.0), ("cauchy", 0, 1), ("gaussian", 0.0), None]
+)
+def test_bad_noise_is_refused(noise, problem):
+    with pytest.raises(InvalidInput, match="noise is not valid"):
+        Hoki(noise=noise).fit(*problem)
+
+
+def test_hoki_calibrates_real_outputs(shared_data):
+    from calibrant.metrics import ece
+
+    c = np.load(shared_data / "cifar100_resnet50.npz")
+    hoki = Hoki(random_state=0).fit(c["logits_val"], c["labels_val"])
+    confidence = hoki.predict_confidence(c["logits_test"])
+    right = hoki.predict(c["logits_test"]) == c["labels_test"]
+    assert ece(right, confidence) < 0.025
+    assert confidence.std() > 0.05
