@@ -55,8 +55,9 @@ def crossfit(pairs: Pairs, *, norm: Norm = 2, folds: int = 5, random_state: int 
     every plug-in estimate, only its bias does. Norm 1: the mean of sign(s - c₋(s))·(s - y), which cannot exceed the
     truth in expectation (before the cut at 0) and falls short where the sign is uncertain.
 
-    Over the ten scenarios of paper 003 the mean absolute bias of norm 2 is about a third of the equal-mass sweep's at
-    n = 200 and a fifth at n = 1,000 (docs/evidence/crossfit.md), at the price of more variance at n = 200.
+    Over the ten scenarios of paper 003 the mean absolute bias of norm 2 is less than half of the equal-mass sweep's at
+    n = 200 and about a quarter at n = 1,000 (docs/evidence/crossfit.md), at the price of more variance at n = 200. For
+    norm 1 the sweep is the less biased one.
 
     Folds alternate along the sorted scores, so the result does not depend on the order of the rows. Rows with equal
     scores are dealt at random, seeded by ``random_state``; with fractional weights they stay together.
