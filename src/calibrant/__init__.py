@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from .errors import CalibrantError as CalibrantError
     from .errors import CalibrationWarning as CalibrationWarning
     from .loading import load as load
+    from .maps.binary.bayesian_binning import BayesianBinning as BayesianBinning
     from .maps.binary.beta import BetaCalibration as BetaCalibration
+    from .maps.binary.binning import Binning as Binning
     from .maps.binary.isotonic import Isotonic as Isotonic
     from .maps.binary.platt import PlattScaling as PlattScaling
     from .maps.binary.spline import SplineCalibration as SplineCalibration
@@ -39,6 +41,8 @@ __version__ = "0.1.0"
 
 _PLACES = {
     "BetaCalibration": "maps.binary.beta",
+    "BayesianBinning": "maps.binary.bayesian_binning",
+    "Binning": "maps.binary.binning",
     "BinwiseTemperatureScaling": "maps.scaling.binwise",
     "CalibrantError": "errors",
     "CalibratedModel": "calibrated_model",

@@ -29,6 +29,31 @@ def sweep(
     values: NDArray[np.float64], prefix: NDArray[np.float64], equal_width: bool, norm: int
 ) -> tuple[int, float]: ...
 def scan(values: NDArray[Any], tolerance: float, threads: int) -> tuple[int, int, int, int, int]: ...
+def cell_sums(
+    logits: NDArray[Any],
+    labels: NDArray[np.int64],
+    weights: NDArray[np.float64] | None,
+    columns: NDArray[np.bool_] | None,
+    first: NDArray[np.int32] | None,
+    shift: NDArray[np.int32] | None,
+    cells: int,
+    threads: int,
+) -> NDArray[np.float64]: ...
+def bin_sums(
+    logits: NDArray[Any],
+    labels: NDArray[np.int64],
+    weights: NDArray[np.float64] | None,
+    columns: NDArray[np.bool_] | None,
+    values: NDArray[Any] | None,
+    edges: NDArray[np.float64],
+    threads: int,
+) -> NDArray[np.float64]: ...
+def bin_apply(
+    scores: NDArray[Any], edges: NDArray[np.float64], table: NDArray[np.float64], threads: int, out: NDArray[Any]
+) -> None: ...
+def bin_look_up(
+    scores: NDArray[Any], edges: NDArray[np.float64], table: NDArray[np.float64], threads: int, out: NDArray[Any]
+) -> None: ...
 def temperature_sums(
     logits: NDArray[Any],
     labels: NDArray[np.int64],

@@ -10,7 +10,9 @@ from typing import Any
 from .calibrator import Calibrator
 from .errors import InvalidInput
 from .maps.binary.base import BinaryMap
+from .maps.binary.bayesian_binning import BayesianBinning
 from .maps.binary.beta import BetaCalibration
+from .maps.binary.binning import Binning
 from .maps.binary.isotonic import Isotonic
 from .maps.binary.platt import PlattScaling
 from .maps.binary.spline import SplineCalibration
@@ -48,6 +50,11 @@ class Entry:
         return self.build().traits
 
 
+def _lent(edges: str, representatives: Calibrator | str) -> Binning:
+    """Bins that answer the mean of another map, or of the raw scores."""
+    return Binning(edges, representatives=representatives)
+
+
 def _shared(binary_map: BinaryMap) -> Calibrator:
     return OneVsRest(binary_map, share="all")
 
@@ -78,6 +85,39 @@ _ENTRIES = [
     Entry("irova-ts", lambda: _after_ts(OneVsRest(Isotonic())), "ts, then irova", "Zhang et al. 2020"),
     Entry("irova-ets", lambda: Chain([EnsembleTemperatureScaling(), OneVsRest(Isotonic())]), "ets, then irova", ""),
     Entry("irm-ts", lambda: _after_ts(_shared(Isotonic(strict=True))), "ts, then irm", "Zhang et al. 2020"),
+    Entry("hb-width", lambda: OneVsRest(Binning("equal_width")), "equal-width bins, by class", "Zadrozny & Elkan 2001"),
+    Entry(
+        "hb-width-s", lambda: _shared(Binning("equal_width")), "equal-width bins for all classes", "Patel et al. 2021"
+    ),
+    Entry("hb-mass", lambda: OneVsRest(Binning()), "bins of equal mass, by class", "Zadrozny & Elkan 2001"),
+    Entry("hb-mass-s", lambda: _shared(Binning()), "bins of equal mass for all classes", "Patel et al. 2021"),
+    Entry("bbq", lambda: OneVsRest(BayesianBinning()), "an average of equal-mass binnings", "Naeini et al. 2015"),
+    Entry(
+        "scaling-binning",
+        lambda: OneVsRest(_lent("equal_mass", TemperatureScaling())),
+        "hb-mass with ts' answers",
+        "Kumar et al. 2019",
+    ),
+    Entry("imax", lambda: _shared(Binning("imax")), "I-Max bins for all classes", "Patel et al. 2021"),
+    Entry("imax-cw", lambda: OneVsRest(_lent("imax", "mean_score")), "I-Max bins, by class", "Patel et al. 2021"),
+    Entry(
+        "imax-ts", lambda: _shared(_lent("imax", TemperatureScaling())), "imax with ts' answers", "Patel et al. 2021"
+    ),
+    Entry(
+        "imax-gp",
+        lambda: _shared(_lent("imax", GaussianProcessCalibration())),
+        "imax with gp's answers",
+        "Patel et al. 2021",
+    ),
+    Entry(
+        "imax-platt", lambda: _shared(_lent("imax", PlattScaling())), "imax with Platt's answers", "Patel et al. 2021"
+    ),
+    Entry(
+        "imax-isotonic", lambda: _shared(_lent("imax", Isotonic())), "imax with isotonic answers", "Patel et al. 2021"
+    ),
+    Entry(
+        "mi-binning", lambda: _shared(Binning("mi")), "bins of greatest mutual information", "Patel et al. 2021, Eq. 2"
+    ),
     Entry("svs", partial(StructuredScaling, "vector"), "vector scaling, strengths by evidence", "Berta et al. 2026"),
     Entry("sms", StructuredScaling, "matrix scaling, strengths by evidence", "Berta et al. 2026"),
     Entry("vector", VectorScaling, "a slope and an intercept a class", "Guo et al. 2017"),

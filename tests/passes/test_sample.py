@@ -79,3 +79,13 @@ def test_scores_of_few_values_still_make_even_folds():
     sample = _sample(n=200, k=2)
     coarse = sample.with_logits(np.round(sample.logits / 2))
     assert {fold.n for _, fold in coarse.folds(5)} == {40}
+
+
+def test_the_rest_need_not_be_copied():
+    sample = _sample()
+    for copied, lent in zip(sample.folds(5), sample.folds(5, copy=False), strict=True):
+        kept = lent[0].weight_array > 0
+        assert lent[0].logits is sample.logits
+        np.testing.assert_array_equal(lent[0].logits[kept], copied[0].logits)
+        np.testing.assert_array_equal(lent[0].weight_array[kept], copied[0].weight_array)
+        np.testing.assert_array_equal(lent[1].logits, copied[1].logits)

@@ -6,6 +6,7 @@ from .canonical import canonical_error
 from .curves import ReliabilityCurve, reliability_curve
 from .decomposition import Decomposition, brier_decomposition, nll_decomposition
 from .gain import Comparison, Gain, calibration_gain, compare_forecasts
+from .information import mutual_information
 from .intervals import Interval, frequency_interval
 from .kernel import skce
 from .names import ace, cwece, ece, ece_crossfit, ece_debiased, ece_kde, ece_sweep, ks_error, mce, smece
@@ -46,6 +47,7 @@ __all__ = [
     "ks_error",
     "mce",
     "measure",
+    "mutual_information",
     "nll",
     "nll_decomposition",
     "reliability_curve",

@@ -57,12 +57,13 @@ class Sample:
         """Return the same rows with other scores."""
         return replace(self, logits=np.ascontiguousarray(logits))
 
-    def folds(self, count: int) -> Iterator[tuple[Sample, Sample]]:
+    def folds(self, count: int, *, copy: bool = True) -> Iterator[tuple[Sample, Sample]]:
         """Yield (rest, fold) pairs, stratified by class, that do not depend on the order of the rows.
 
         The rows of a class are dealt out in the order of their margin and spread, equal rows to the same fold, so that
         a row twice is no different from a row of weight two. Where scores take so few values that this would leave
-        the folds lopsided, equal rows are dealt out too.
+        the folds lopsided, equal rows are dealt out too. Without ``copy`` the rest is the whole sample with weights
+        of zero in the fold, which takes no memory.
         """
         top = self.logits.max(axis=1)
         margin = top - self.logits[np.arange(self.n), self.labels] if self.n_classes == self.logits.shape[1] else top
@@ -74,4 +75,8 @@ class Sample:
         fold = np.empty(self.n, dtype=np.int64)
         fold[order] = place % count
         for f in range(count):
-            yield self.take(np.flatnonzero(fold != f)), self.take(np.flatnonzero(fold == f))
+            rest = self.take(np.flatnonzero(fold != f)) if copy else self._without(fold == f)
+            yield rest, self.take(np.flatnonzero(fold == f))
+
+    def _without(self, rows: NDArray[np.bool_]) -> Sample:
+        return replace(self, weights=np.where(rows, 0.0, self.weight_array))

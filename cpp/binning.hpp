@@ -1,0 +1,36 @@
+// Kernels of binned maps: fine cells of log-odds, sums by bin, and the look-up. Scores are logits; a score of class k is
+// its log-odds (lift.hpp). `columns` marks the classes whose scores count; null means all.
+#pragma once
+
+#include <cstdint>
+
+namespace calibrant {
+
+// A score's key: the bits of its float32 value, reordered so that keys rise with scores. The upper 16 bits name a coarse
+// cell; each coarse cell c is split into 2^(16 - shift[c]) fine cells, the first of which has index first[c].
+constexpr std::int64_t kCoarse = 1 << 16;
+constexpr std::int64_t kStripes = 8;  // rows are summed in this many fixed stripes, whatever the number of threads
+
+// out[cell][0..1]: weight of all scores and of the positives in each fine cell. With first = null: in each coarse cell.
+template <class T>
+void cell_sums(const T* logits, const std::int64_t* labels, const double* weights, const bool* columns, std::int64_t n,
+               std::int64_t k, const std::int32_t* first, const std::int32_t* shift, std::int64_t cells, int threads,
+               double* out);
+
+// out[bin][0..3]: weight, weight of the positives, sum of sigmoid(score), sum of values (0 without) of the scores in
+// [edges[bin - 1], edges[bin]). values is (n, k) or null.
+template <class T>
+void bin_sums(const T* logits, const std::int64_t* labels, const double* weights, const bool* columns, const T* values,
+              std::int64_t n, std::int64_t k, const double* edges, std::int64_t n_edges, int threads, double* out);
+
+// out_ij = table[j][bin of scores_ij], each column with edges (k, n_edges) and a table (k, n_edges + 1) of its own.
+template <class T>
+void bin_apply(const T* scores, std::int64_t n, std::int64_t k, const double* edges, const double* table,
+               std::int64_t n_edges, int threads, T* out);
+
+// out_i = table[bin of scores_i] for plain scores.
+template <class T>
+void bin_look_up(const T* scores, std::int64_t n, const double* edges, const double* table, std::int64_t n_edges,
+                 int threads, T* out);
+
+}  // namespace calibrant

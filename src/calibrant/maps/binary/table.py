@@ -1,0 +1,86 @@
+"""What maps share whose answer is a table: edges, and one answer a bin."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ... import _core
+from ...fit_report import FitReport
+from ...passes import Sample
+from ...threads import get_threads
+from .base import BinaryMap, Pairs
+from .bin_data import Answer, BinData, PairData, data_of_groups
+
+__all__ = ["TableMap"]
+
+_MOST_COUNTED = 64  # edges; longer tables are searched, one map at a time
+
+
+class TableMap(BinaryMap):
+    """A binary map that answers by the bin of the log-odds; a subclass implements ``_fit_bins(data)``.
+
+    Attributes
+    ----------
+    edges_ : array of shape (bins - 1,)
+        Inner edges, in log-odds; a bin is [lower edge, upper edge).
+    representatives_ : array of shape (bins,)
+        The answer of each bin.
+    """
+
+    edges_: NDArray[np.float64]
+    representatives_: NDArray[np.float64]
+
+    def _fit_bins(self, data: BinData) -> FitReport:
+        """Set ``edges_`` and ``representatives_``."""
+        raise NotImplementedError
+
+    def _answer(self, sample: Sample, groups: NDArray[np.int64]) -> Answer | None:
+        """Return what lends the values that `BinData.sums` adds up; None where none are needed."""
+        return None
+
+    def _fit_pairs(self, pairs: Pairs) -> FitReport:
+        z = pairs.log_odds
+        sample = Sample(np.stack([np.zeros_like(z), z], axis=1), pairs.outcomes.astype(np.int64), pairs.weights, 2)
+        answer = self._answer(sample, np.array([0, 1]))
+        return self._fit_bins(PairData(pairs, None if answer is None else answer(sample.logits)[:, 1]))
+
+    def _fit_groups(self, sample: Sample, groups: NDArray[np.int64]) -> list[BinaryMap]:
+        fitted: list[BinaryMap] = []
+        for data in data_of_groups(sample, groups, self._answer(sample, groups)):
+            copy = self.unfitted()
+            copy.classes_ = np.arange(2)
+            copy.fit_report_ = copy._fit_bins(data)
+            fitted.append(copy)
+        return fitted
+
+    def _map_scores(self, log_odds: NDArray[np.floating]) -> NDArray[np.floating]:
+        flat = np.ascontiguousarray(log_odds).ravel()
+        out = np.empty_like(flat)
+        _core.bin_look_up(flat, self.edges_, self.representatives_, get_threads(), out)
+        return out.reshape(log_odds.shape)
+
+    def _map_groups(
+        self, maps: list[BinaryMap], log_odds: NDArray[np.floating], groups: NDArray[np.int64]
+    ) -> NDArray[np.floating]:
+        if len(maps) == 1:
+            return maps[0]._map_scores(log_odds)
+        tables = [m for m in maps if isinstance(m, TableMap)]
+        if max(len(m.edges_) for m in tables) > _MOST_COUNTED:
+            return super()._map_groups(maps, log_odds, groups)
+        edges, table = _stacked(tables)
+        out = np.empty_like(log_odds)
+        _core.bin_apply(log_odds, edges[groups], table[groups], get_threads(), out)
+        return out
+
+
+def _stacked(maps: list[TableMap]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Edges and tables of several maps as two arrays: short ones go on at infinity with their last answer."""
+    most = max(len(m.edges_) for m in maps)
+    edges = np.full((len(maps), most), np.inf)
+    table = np.empty((len(maps), most + 1))
+    for i, m in enumerate(maps):
+        edges[i, : len(m.edges_)] = m.edges_
+        table[i] = m.representatives_[-1]
+        table[i, : len(m.representatives_)] = m.representatives_
+    return edges, table

@@ -1,0 +1,104 @@
+"""The binning kernels against what they must compute, in plain NumPy."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from calibrant import _core
+from calibrant.arrays import log_odds
+
+
+def problem(dtype, n=400, k=7, seed=0):
+    rng = np.random.default_rng(seed)
+    z = (rng.normal(size=(n, k)) * 4).astype(dtype)
+    return z, rng.integers(0, k, n), rng.integers(0, 3, n).astype(np.float64)
+
+
+def keys(scores):
+    bits = (scores.astype(np.float32) + np.float32(0)).view(np.int32).astype(np.int64)
+    return np.where(bits < 0, bits ^ 0x7FFFFFFF, bits) + (1 << 31)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("columns", [None, np.array([1, 0, 1, 1, 0, 0, 1], dtype=bool)])
+def test_coarse_cells_count_the_upper_bits(dtype, columns):
+    z, y, w = problem(dtype)
+    place = keys(log_odds(z)) >> 16
+    used = np.ones(7, dtype=bool) if columns is None else columns
+    mass = np.bincount(place[:, used].ravel(), np.repeat(w, used.sum()), minlength=1 << 16)
+    own = used[y]
+    positive = np.bincount(place[np.arange(len(y)), y][own], w[own], minlength=1 << 16)
+    found = _core.cell_sums(z, y, w, columns, None, None, 1 << 16, 2)
+    np.testing.assert_array_equal(found, np.stack([mass, positive], axis=1))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_fine_cells_split_coarse_ones(dtype):
+    z, y, _ = problem(dtype)
+    shift = np.full(1 << 16, 13, dtype=np.int32)
+    first = (np.arange(1 << 16) * 8).astype(np.int32)
+    found = _core.cell_sums(z, y, None, None, first, shift, 8 << 16, 1)
+    key = keys(log_odds(z))
+    place = (key >> 16) * 8 + ((key & 0xFFFF) >> 13)
+    np.testing.assert_array_equal(found[:, 0], np.bincount(place.ravel(), minlength=8 << 16))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("edges", [[], [0.0], np.linspace(-9, 3, 14), np.linspace(-12, 9, 77)])
+def test_bin_sums(dtype, edges):
+    z, y, w = problem(dtype)
+    edges = np.asarray(edges, dtype=np.float64)
+    values = np.random.default_rng(1).random(z.shape).astype(dtype)
+    scores = log_odds(z)
+    place = np.searchsorted(edges, scores.ravel().astype(np.float64), side="right")
+    outcome = (y[:, None] == np.arange(7)).ravel()
+    weight = np.repeat(w, 7)
+    columns = [weight, weight * outcome, weight * expit(scores.ravel()), weight * values.ravel()]
+    expected = np.stack([np.bincount(place, c, minlength=len(edges) + 1) for c in columns], axis=1)
+    found = _core.bin_sums(z, y, w, None, values, edges, 2)
+    np.testing.assert_allclose(found, expected, rtol=3e-6 if dtype == np.float32 else 1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("count", [0, 1, 14, 32, 33, 63, 64, 500])
+def test_look_up_is_a_half_open_search(dtype, count):
+    rng = np.random.default_rng(0)
+    scores = np.concatenate([rng.normal(size=9000), [np.inf, -np.inf, 0.0, -0.0]]).astype(dtype)
+    edges = np.sort(rng.choice(scores[:9000], count, replace=False).astype(np.float64))
+    table = rng.random(count + 1)
+    out = np.empty_like(scores)
+    _core.bin_look_up(scores, edges, table, 2, out)
+    place = np.searchsorted(edges, scores.astype(np.float64), side="right")
+    np.testing.assert_array_equal(out, table.astype(dtype)[place])
+
+
+def test_an_edge_between_two_floats_parts_them():
+    low = np.float32(1.0)
+    high = np.nextafter(low, np.float32(2))
+    out = np.empty(2, dtype=np.float32)
+    _core.bin_look_up(np.array([low, high]), np.array([0.5 * (float(low) + float(high))]), np.array([0.0, 1.0]), 1, out)
+    assert out.tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_each_column_may_have_its_own_table(dtype):
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(300, 37)).astype(dtype)
+    edges, table = np.sort(rng.normal(size=(37, 5)), axis=1), rng.random((37, 6))
+    edges[3, 2:] = np.inf
+    out = np.empty_like(scores)
+    _core.bin_apply(scores, edges, table, 2, out)
+    for j in range(37):
+        place = np.searchsorted(edges[j], scores[:, j].astype(np.float64), side="right")
+        np.testing.assert_array_equal(out[:, j], table[j].astype(dtype)[place])
+
+
+def test_threads_change_no_bit():
+    z, y, _ = problem(np.float32, n=3000, k=50)
+    w = np.random.default_rng(2).random(3000)
+    edges = np.linspace(-6, 3, 14)
+    for call in (
+        lambda t: _core.cell_sums(z, y, w, None, None, None, 1 << 16, t),
+        lambda t: _core.bin_sums(z, y, w, None, None, edges, t),
+    ):
+        np.testing.assert_array_equal(call(1), call(3))
