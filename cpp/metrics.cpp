@@ -13,26 +13,26 @@ namespace {
 constexpr std::int64_t kChunk = 512;  // float lanes are emptied into doubles this often
 
 struct RowFacts {
-    double sum = 0, squares = 0;
-    std::int64_t bad = 0;  // entries that are not at least 0; NaN fails every comparison
+    double sum = 0, squares = 0, smallest = 0, largest = 0;  // a NaN shows in the sum
 };
 
 template <class T>
 CALIBRANT_INLINE RowFacts row_facts(const T* p, std::int64_t k) {
-    RowFacts facts;
+    double total = 0, total_squares = 0;
+    T smallest = p[0], largest = p[0];
     for (std::int64_t from = 0; from < k; from += kChunk) {
         const std::int64_t to = std::min(from + kChunk, k);
         T sum = 0, squares = 0;
-        int bad = 0;
-#pragma omp simd reduction(+ : sum, squares, bad)
+#pragma omp simd reduction(+ : sum, squares) reduction(min : smallest) reduction(max : largest)
         for (std::int64_t j = from; j < to; ++j) {
             sum += p[j];
             squares += p[j] * p[j];
-            bad += !(p[j] >= T(0));
+            smallest = p[j] < smallest ? p[j] : smallest;
+            largest = p[j] > largest ? p[j] : largest;
         }
-        facts.sum += sum, facts.squares += squares, facts.bad += bad;
+        total += sum, total_squares += squares;
     }
-    return facts;
+    return {total, total_squares, smallest, largest};
 }
 
 template <class T>
@@ -51,29 +51,28 @@ CALIBRANT_INLINE std::int64_t first_equal(const T* p, std::int64_t k, T value) {
 
 struct Top {
     RowFacts facts;
-    double largest;
     std::int64_t column;
 };
 
 // Few columns: one plain loop costs less than setting up vectors.
 template <class T>
 CALIBRANT_INLINE Top short_row(const T* p, std::int64_t k) {
-    T sum = 0, squares = 0, largest = p[0];
-    std::int64_t bad = 0, column = 0;
+    T sum = 0, squares = 0, smallest = p[0], largest = p[0];
+    std::int64_t column = 0;
     for (std::int64_t j = 0; j < k; ++j) {
         sum += p[j];
         squares += p[j] * p[j];
-        bad |= !(p[j] >= T(0));
+        smallest = p[j] < smallest ? p[j] : smallest;
         column = p[j] > largest ? j : column;
         largest = p[j] > largest ? p[j] : largest;
     }
-    return {{sum, squares, bad}, largest, column};
+    return {{sum, squares, smallest, largest}, column};
 }
 
 template <class T>
 CALIBRANT_INLINE Top long_row(const T* p, std::int64_t k) {
-    const T largest = row_max(p, k);
-    return {row_facts(p, k), largest, first_equal(p, k, largest)};
+    const RowFacts facts = row_facts(p, k);
+    return {facts, first_equal(p, k, static_cast<T>(facts.largest))};
 }
 
 // One column: values of one event, with no sum to check.
@@ -105,9 +104,9 @@ CALIBRANT_INLINE std::int64_t tops_block(const T* values, std::int64_t from, std
     for (std::int64_t i = from; i < to; ++i) {
         const T* p = values + i * k;
         const Top row = k <= 32 ? short_row(p, k) : long_row(p, k);
-        const bool sums_to_one = marginals || std::abs(row.facts.sum - 1) <= tolerance;
-        if (wrong < 0 && (row.facts.bad || row.largest > most || !sums_to_one)) wrong = i;
-        top[i] = row.largest;
+        const double off = marginals ? row.facts.sum - row.facts.sum : std::abs(row.facts.sum - 1);
+        if (wrong < 0 && !(row.facts.smallest >= 0 && row.facts.largest <= most && off <= tolerance)) wrong = i;
+        top[i] = row.facts.largest;
         column[i] = row.column;
         squares[i] = row.facts.squares;
     }
