@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from .operators.mixture import Mixture as Mixture
     from .operators.one_vs_rest import OneVsRest as OneVsRest
     from .registry import make as make
+    from .selection.auto import AutoCalibrator as AutoCalibrator
+    from .selection.compare import compare as compare
     from .threads import get_threads as get_threads
     from .threads import set_threads as set_threads
 
@@ -43,6 +45,7 @@ _PLACES = {
     "BetaCalibration": "maps.binary.beta",
     "BayesianBinning": "maps.binary.bayesian_binning",
     "Binning": "maps.binary.binning",
+    "AutoCalibrator": "selection.auto",
     "BinwiseTemperatureScaling": "maps.scaling.binwise",
     "CalibrantError": "errors",
     "CalibratedModel": "calibrated_model",
@@ -65,6 +68,7 @@ _PLACES = {
     "TemperatureScaling": "maps.scaling.temperature",
     "Uniform": "maps.scaling.trivial",
     "VectorScaling": "maps.scaling.vector",
+    "compare": "selection.compare",
     "get_threads": "threads",
     "load": "loading",
     "make": "registry",

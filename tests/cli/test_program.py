@@ -124,6 +124,36 @@ def test_fit_apply_inspect_measure(file: Path, capsys: pytest.CaptureFixture[str
         assert after["nll"] == pytest.approx(same["nll"], rel=1e-6)
 
 
+def test_compare_and_save_the_choice(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = file.parent / "best.calibrant"
+    assert main(["compare", str(file), "--methods", "ts,platt", "-o", str(out), "--sizes", "20,100"]) == 0
+    captured = capsys.readouterr()
+    assert "→ ts" in captured.out
+    assert "lowest" in captured.err
+    assert out.exists()
+    assert main(["compare", str(file), "--methods", "ts", "--cv", "3", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["settings"]["judged_on"] == "3 folds × 1"
+    assert main(["compare", str(file), "--methods", "ts", "--test", str(file), "--part", "val", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["settings"]["judged_rows"] == 200
+    assert main(["compare", str(file), "--methods", "no-such"]) == 3
+    assert main(["compare", str(file), "--sizes", "few"]) == 2
+
+
+def test_simulate(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["scenarios"]) == 10
+    arguments = ["simulate", "resnet110_c10", "--rows", "100,200", "--bins", "5,15", "--repeats", "20"]
+    assert main([*arguments, "--json"]) == 0
+    first = capsys.readouterr().out
+    assert np.shape(json.loads(first)["bias"]) == (2, 2)
+    assert main([*arguments, "--json"]) == 0
+    assert capsys.readouterr().out == first
+    assert main(arguments) == 0
+    assert main(["simulate", "no-such"]) == 2
+    assert main(["simulate", "resnet110_c10", "--estimator", "guess"]) == 3
+
+
 def test_json_is_one_versioned_object(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["methods"], ["measure", str(file)], ["inspect", str(file)]):
         assert main([*arguments, "--json"]) == 0

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from ..arrays import softmax
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
-from ..files import Dataset, Rows
+from ..files import Dataset, Rows, read
 from ..registry import make
+from ..selection import Comparison, compare
 from ..validation import as_scores
 
-__all__ = ["facts", "fit", "judge", "make_seeded", "measured_parts", "predict", "probabilities"]
+__all__ = ["compared", "facts", "fit", "judge", "make_seeded", "measured_parts", "predict", "probabilities"]
 
 
 def make_seeded(method: str, parameters: dict[str, Any], seed: int) -> Calibrator:
@@ -96,6 +97,33 @@ def judge(fitted: Calibrator, data: Dataset, rows: Rows) -> dict[str, dict[str, 
     """Return the metrics of some rows before and after a map."""
     before = metrics(data, rows, probabilities(data, rows))
     return {"before": before, "after": metrics(data, rows, probabilities(data, rows, fitted))}
+
+
+def compared(data: Dataset, seed: int, progress: Any, settings: dict[str, Any], names: dict[str, Any]) -> Comparison:
+    """Compare maps: on the test part or file where there is one and no number of folds was asked for."""
+    rows, wanted = data.fit, settings["methods"]
+    other = read(settings["test"], **names) if settings["test"] else data
+    test = other.judged if settings["test"] else data.test
+    if other.kind != data.kind:
+        raise InvalidInput(f"{data.path} holds {data.kind}, {other.path} holds {other.kind}")
+    use_test = test is not None and (settings["cv"] is None or settings["test"] is not None)
+    return compare(
+        rows.scores,
+        data.labels(rows),
+        methods=wanted if wanted in ("fast", "all") else [name.strip() for name in wanted.split(",")],
+        cv=settings["cv"] or 5,
+        repeats=settings["repeats"],
+        test=(test.scores, other.labels(test), test.embeddings) if use_test and test is not None else None,
+        inputs=data.kind,
+        classes=None if data.plain_classes else data.classes,
+        sample_weight=rows.weights,
+        embeddings=rows.embeddings,
+        metric=settings["metric"],
+        preserve_accuracy=settings["preserve_accuracy"],
+        sizes=settings["sizes"],
+        random_state=seed,
+        progress=progress,
+    )
 
 
 def facts(data: Dataset, rows: Rows) -> dict[str, Any]:

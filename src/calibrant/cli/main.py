@@ -23,6 +23,8 @@ COMMANDS = {
     "measure": "Tell how far the probabilities in FILE are from the frequencies.",
     "fit": "Fit a map on the scores and labels in FILE and save it.",
     "apply": "Correct the scores in FILE with a saved map.",
+    "compare": "Compare maps on FILE by cross-validation and choose one.",
+    "simulate": "Judge an estimator of calibration error where the truth is known.",
     "inspect": "Tell what is in a saved map or a data file.",
 }
 EXIT_CODES = {

@@ -8,7 +8,15 @@ from typing import Any
 
 import click
 
-__all__ = ["common", "data_options", "method_names", "parse_parameters", "read_data"]
+__all__ = [
+    "common",
+    "compare_options",
+    "data_options",
+    "method_names",
+    "parse_parameters",
+    "read_data",
+    "whole_numbers",
+]
 
 
 def common(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -62,6 +70,37 @@ def data_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_DATA_OPTIONS):
         made = option(made)
     return made
+
+
+def whole_numbers(ctx: click.Context, parameter: click.Parameter, text: str | None) -> list[int]:
+    """Parse a list such as ``100,1000``."""
+    try:
+        found = [int(part) for part in (text or "").split(",") if part.strip()]
+    except ValueError:
+        found = [0]
+    if any(value < 1 for value in found):
+        raise click.BadParameter(f"{text!r} is not a list of positive whole numbers such as 100,1000")
+    return found
+
+
+_COMPARE_OPTIONS = [
+    click.option("--methods", default="fast", show_default=True, help="fast, all, or names with commas."),
+    click.option("--cv", type=click.IntRange(min=2), help="Folds; 5 where there is no test part."),
+    click.option("--repeats", type=click.IntRange(min=1), default=1, show_default=True, help="Deals of the folds."),
+    click.option("--test", metavar="FILE", help="Judge on the rows of this file."),
+    click.option(
+        "--metric", type=click.Choice(["nll", "brier"]), default="nll", show_default=True, help="What decides."
+    ),
+    click.option("--preserve-accuracy", is_flag=True, help="Choose only among maps that keep every predicted label."),
+    click.option("--sizes", callback=whole_numbers, metavar="N,N", help="Rows to fit on, for a learning curve."),
+]
+
+
+def compare_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a comparison."""
+    for option in reversed(_COMPARE_OPTIONS):
+        function = option(function)
+    return function
 
 
 def read_data(path: str, names: dict[str, Any]) -> Any:

@@ -1,0 +1,124 @@
+"""The comparison as an estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..calibrator import Calibrator
+from ..fit_report import FitReport
+from ..parameters import Instance, Integer, OneOf
+from ..passes import Sample
+from ..traits import Traits
+from .compare import compare_problems, seeded
+from .problem import Problem
+
+__all__ = ["AutoCalibrator"]
+
+
+class AutoCalibrator(Calibrator):
+    """Compares maps by cross-validation, takes the simplest good one and fits it on all rows.
+
+    Parameters
+    ----------
+    methods, cv, repeats, metric, preserve_accuracy, random_state
+        See `compare`.
+    inputs, classes
+        See `Calibrator`.
+
+    Attributes
+    ----------
+    best_ : str
+        Name of the chosen map.
+    map_ : Calibrator
+        The chosen map, fitted.
+    reason_ : str
+        Why it was chosen.
+    table_ : list of dict
+        Held-out figures of every map.
+    """
+
+    _constraints: ClassVar[Mapping[str, Any]] = {
+        "cv": Integer(2),
+        "repeats": Integer(1),
+        "metric": OneOf("nll", "brier"),
+        "preserve_accuracy": Instance((bool, np.bool_), "True or False"),
+        "random_state": Integer(0),
+    }
+    best_: str
+    map_: Calibrator
+    reason_: str
+    table_: list[dict[str, Any]]
+
+    def __init__(
+        self,
+        methods: str | Sequence[str] = "fast",
+        *,
+        cv: int = 5,
+        repeats: int = 1,
+        metric: str = "nll",
+        preserve_accuracy: bool = False,
+        random_state: int = 0,
+        inputs: str = "logits",
+        classes: Any = None,
+    ) -> None:
+        self.methods = methods
+        self.cv = cv
+        self.repeats = repeats
+        self.metric = metric
+        self.preserve_accuracy = preserve_accuracy
+        self.random_state = random_state
+        self.inputs = inputs
+        self.classes = classes
+
+    @property
+    def traits(self) -> Traits:
+        """Those of the chosen map; before the fit, what every candidate promises."""
+        if hasattr(self, "map_"):
+            return self.map_.traits
+        return Traits("scaling", "top label" if self.preserve_accuracy else "nothing", "full", "n")
+
+    def _fit(self, sample: Sample) -> FitReport:
+        problem = Problem(sample.logits, sample, None, np.arange(sample.n_classes))
+        folds = max(2, min(int(self.cv), sample.n // 2))
+        found = compare_problems(
+            problem,
+            None,
+            methods=self.methods,
+            cv=folds,
+            repeats=self.repeats,
+            metric=self.metric,
+            preserve_accuracy=self.preserve_accuracy,
+            sizes=(),
+            random_state=self.random_state,
+            n_jobs=None,
+            progress=None,
+        )
+        self.best_, self.reason_ = found.best_, found.reason
+        self.table_ = found.to_dict()["rows"]
+        self.map_ = seeded(self.best_, self.random_state)
+        report = self.map_.fit_sample(sample)
+        row, identity = found[self.best_], found["identity"]
+        gain = row.against_identity[self.metric]
+        return FitReport(
+            report.iterations,
+            report.converged,
+            self.metric,
+            identity.metrics[self.metric].value,
+            row.metrics[self.metric].value,
+            identity.metrics[self.metric].value,
+            row.metrics[self.metric].value,
+            gain.error,
+            report.at_bound,
+            report.messages,
+            {"chosen": self.best_},
+        )
+
+    def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+        return self.map_._map(logits)
+
+    def _map_logits(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+        return self.map_._map_logits(logits)

@@ -1,0 +1,156 @@
+"""Fit a map on each split and judge what it answers on the other rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from ..arrays import best_column
+from ..calibrator import Calibrator
+from ..errors import InvalidInput
+from ..fit_report import label_losses, row_losses
+from ..metrics import cwece, ece, ece_sweep
+from ..threads import get_threads, set_threads
+from .problem import Problem, Split
+
+__all__ = ["ROW_METRICS", "Judged", "Judgement", "evaluate", "workers"]
+
+Floats = NDArray[np.float64]
+ROW_METRICS = ("nll", "brier", "accuracy")
+_RESAMPLES = 100
+_GROUPS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """What one map showed: per-row figures (means over repeats) and calibration errors with standard errors."""
+
+    rows: dict[str, Floats]
+    errors: dict[str, tuple[float, float]]
+    fit_seconds: float
+    predict_seconds: float
+    messages: tuple[str, ...]
+
+
+@dataclass(eq=False)
+class Judged:
+    """The answers on the judged rows of one repeat."""
+
+    probabilities: NDArray[np.floating]
+    fit_seconds: list[float] = field(default_factory=list)
+    predict_seconds: list[float] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def workers(count: int | None) -> Iterator[ThreadPoolExecutor]:
+    """A pool for folds; what the compiled core and BLAS may use is divided among its threads."""
+    before = get_threads()
+    used = count or before
+    set_threads(max(1, before // used))
+    try:
+        with threadpool_limits(max(1, before // used)), ThreadPoolExecutor(used) as pool:
+            yield pool
+    finally:
+        set_threads(before)
+
+
+def evaluate(
+    build: Callable[[], Calibrator],
+    fit_on: Problem,
+    judge_on: Problem,
+    repeats: Sequence[Sequence[Split]],
+    pool: ThreadPoolExecutor,
+    done: Callable[[], None],
+) -> Judgement:
+    """Judge one map: every repeat's splits run in parallel, and only one repeat's answers are in memory."""
+    rows: dict[str, Floats] = {}
+    errors: list[dict[str, tuple[float, float]]] = []
+    seconds: list[Judged] = []
+    for splits in repeats:
+        judged = Judged(np.empty_like(judge_on.logits))
+        for _ in pool.map(lambda split: _one(build(), fit_on, judge_on, split, judged), splits):  # noqa: B023
+            done()
+        for name, values in _row_figures(judged.probabilities, judge_on).items():
+            rows[name] = rows.get(name, np.zeros(judge_on.n)) + values / len(repeats)
+        errors.append(_errors(judged.probabilities, judge_on))
+        judged.probabilities = judged.probabilities[:0]
+        seconds.append(judged)
+    return Judgement(
+        rows,
+        {name: _mean_pair([e[name] for e in errors]) for name in errors[0]},
+        float(np.mean([s for j in seconds for s in j.fit_seconds])),
+        float(sum(s for j in seconds for s in j.predict_seconds) / len(seconds)),
+        tuple(dict.fromkeys(m for j in seconds for m in j.messages)),
+    )
+
+
+def _one(calibrator: Calibrator, fit_on: Problem, judge_on: Problem, split: Split, judged: Judged) -> None:
+    embedded = calibrator.traits.needs == "embeddings"
+    sample = fit_on.embeddings if embedded else fit_on.sample
+    target = judge_on.embeddings if embedded else None
+    if sample is None or (embedded and target is None):
+        raise InvalidInput(f"{type(calibrator).__name__} needs embeddings, and none were given")
+    begun = time.perf_counter()
+    report = calibrator.fit_sample(sample.take(split.fit))
+    fitted = time.perf_counter()
+    inputs = judge_on.logits if target is None else target.logits
+    judged.probabilities[split.judge] = calibrator._map(np.ascontiguousarray(inputs[split.judge]))
+    judged.predict_seconds.append(time.perf_counter() - fitted)
+    judged.fit_seconds.append(fitted - begun)
+    judged.messages.extend(report.messages)
+    if not report.converged:
+        judged.messages.append("did not converge")
+
+
+def _row_figures(p: NDArray[np.floating], problem: Problem) -> dict[str, Floats]:
+    labels = problem.sample.labels
+    right = best_column(p, problem.logits) == labels
+    return {"nll": label_losses(p, labels), "brier": row_losses("brier", p, labels), "accuracy": right.astype(float)}
+
+
+def _errors(p: NDArray[np.floating], problem: Problem) -> dict[str, tuple[float, float]]:
+    """Calibration errors, with standard errors: resampled rows for the top label, a jackknife for the classes."""
+    labels, weights = problem.sample.labels, problem.sample.weights
+    top = p.max(axis=1).astype(np.float64)
+    right = (p.argmax(axis=1) == labels).astype(np.int64)
+    found = {name: _resampled(metric, right, top, weights) for name, metric in (("ece", ece), ("ece_sweep", ece_sweep))}
+    found["cwece"] = _jackknife(labels, p, weights)
+    return found
+
+
+def _resampled(metric: Any, right: NDArray[np.int64], top: Floats, weights: Floats | None) -> tuple[float, float]:
+    rng, n = np.random.default_rng(0), len(top)
+    base = np.ones(n) if weights is None else weights
+    values = []
+    for _ in range(_RESAMPLES):
+        counts = np.bincount(rng.integers(0, n, n), minlength=n) * base
+        if counts.any():
+            values.append(metric(right, top, sample_weight=counts))
+    return float(metric(right, top, sample_weight=weights)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+
+
+def _jackknife(labels: NDArray[np.int64], p: NDArray[np.floating], weights: Floats | None) -> tuple[float, float]:
+    value = float(cwece(labels, p, sample_weight=weights))
+    groups = min(_GROUPS, len(labels))
+    if groups < 2:
+        return value, 0.0
+    group = np.random.default_rng(0).permutation(len(labels)) % groups
+    left = [
+        float(cwece(labels[group != g], p[group != g], sample_weight=None if weights is None else weights[group != g]))
+        for g in range(groups)
+    ]
+    return value, float(np.sqrt((groups - 1) * np.var(left)))
+
+
+def _mean_pair(pairs: list[tuple[float, float]]) -> tuple[float, float]:
+    values = np.array(pairs)
+    return float(values[:, 0].mean()), float(values[:, 1].mean())

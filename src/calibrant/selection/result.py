@@ -1,0 +1,184 @@
+"""What a comparison found."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+from ..calibrator import Calibrator
+from ..errors import MissingExtra
+
+__all__ = ["Comparison", "Curve", "Estimate", "Row"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure with its standard error; the interval covers 95 %."""
+
+    value: float
+    error: float
+
+    @property
+    def low(self) -> float:
+        """Lower end of the interval."""
+        return self.value - 1.96 * self.error
+
+    @property
+    def high(self) -> float:
+        """Upper end of the interval."""
+        return self.value + 1.96 * self.error
+
+    def to_dict(self) -> dict[str, float]:
+        """Return value, error and interval."""
+        return {"value": self.value, "error": self.error, "low": self.low, "high": self.high}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One map of a comparison.
+
+    Attributes
+    ----------
+    name : str
+    metrics : dict of Estimate
+        nll, brier, accuracy, ece, ece_sweep, cwece on rows the map was not fitted on.
+    against_identity, against_best : dict of Estimate
+        Paired differences of nll, brier and accuracy; negative losses are gains.
+    parameters : float
+        How many the map has here.
+    keeps : str
+        What it can never change: "ranking", "top label" or "nothing".
+    fit_seconds, predict_seconds : float
+        Mean time of a fit; time to answer all judged rows once.
+    eligible : bool
+        Whether it may be chosen.
+    messages : tuple of str
+    error : str
+        Why it failed, or "".
+    """
+
+    name: str
+    metrics: Mapping[str, Estimate] = field(default_factory=dict)
+    against_identity: Mapping[str, Estimate] = field(default_factory=dict)
+    against_best: Mapping[str, Estimate] = field(default_factory=dict)
+    parameters: float = 0.0
+    keeps: str = "nothing"
+    fit_seconds: float = 0.0
+    predict_seconds: float = 0.0
+    eligible: bool = True
+    messages: tuple[str, ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A learning curve: the held-out figures of one map against the rows it was fitted on."""
+
+    name: str
+    metric: str
+    sizes: tuple[int, ...]
+    estimates: tuple[Estimate, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Maps side by side, best first; failed ones last.
+
+    Attributes
+    ----------
+    rows : tuple of Row
+    best_ : str
+        The simplest map within one standard error of the best.
+    lowest_ : str
+        The map with the lowest loss.
+    reason : str
+        Why, and what more data would change.
+    curves : tuple of Curve
+    settings : dict
+        What reproduces it.
+    """
+
+    rows: tuple[Row, ...]
+    best_: str
+    lowest_: str
+    reason: str
+    curves: tuple[Curve, ...]
+    settings: Mapping[str, Any]
+    _refit: Callable[[], Calibrator]
+
+    @cached_property
+    def refit_(self) -> Calibrator:
+        """The chosen map, fitted on all rows."""
+        return self._refit()
+
+    def __getitem__(self, name: str) -> Row:
+        return next(row for row in self.rows if row.name == name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the fitted map, as plain values."""
+        return {
+            "best": self.best_,
+            "lowest": self.lowest_,
+            "reason": self.reason,
+            "settings": dict(self.settings),
+            "rows": [_row_dict(row) for row in self.rows],
+            "curves": [_curve_dict(curve) for curve in self.curves],
+        }
+
+    def to_json(self) -> str:
+        """Return `to_dict` as JSON; what is not finite becomes null or "inf"."""
+        return json.dumps(_plain(self.to_dict()), allow_nan=False, ensure_ascii=False, indent=2)
+
+    def to_dataframe(self) -> Any:
+        """Return a pandas frame, one row a map."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MissingExtra("to_dataframe needs pandas", hint="pip install pandas") from error
+        flat = []
+        for row in self.rows:
+            figures = {
+                f"{m}{e}": v for m, est in row.metrics.items() for e, v in (("", est.value), ("_error", est.error))
+            }
+            rest = {"parameters": row.parameters, "keeps": row.keeps, "fit_seconds": row.fit_seconds}
+            flat.append({"name": row.name, **figures, **rest, "eligible": row.eligible, "error": row.error})
+        return pd.DataFrame(flat).set_index("name")
+
+    def table(self) -> str:
+        """Return the figures as text, with the chosen map marked."""
+        names = list(next((row.metrics for row in self.rows if row.metrics), {}))
+        lines = [f"{'':2}{'map':<18}" + "".join(f"{n:>11}" for n in names) + f"{'fit s':>9}"]
+        for row in self.rows:
+            mark = "* " if row.name == self.best_ else "  "
+            figures = "".join(f"{row.metrics[n].value:>11.4f}" for n in names) if row.metrics else f"  {row.error}"
+            lines.append(f"{mark}{row.name:<18}{figures}" + (f"{row.fit_seconds:>9.3f}" if row.metrics else ""))
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"{self.table()}\n{self.reason}"
+
+
+def _row_dict(row: Row) -> dict[str, Any]:
+    shown = asdict(row)
+    for key in ("metrics", "against_identity", "against_best"):
+        shown[key] = {name: estimate.to_dict() for name, estimate in getattr(row, key).items()}
+    return shown
+
+
+def _curve_dict(curve: Curve) -> dict[str, Any]:
+    points = [{"rows": s, **e.to_dict()} for s, e in zip(curve.sizes, curve.estimates, strict=True)]
+    return {"name": curve.name, "metric": curve.metric, "points": points}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    return value

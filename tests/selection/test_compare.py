@@ -1,0 +1,195 @@
+"""Comparisons: honest figures, a stated choice, failures as rows, the same answer every time."""
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.conftest import overconfident
+
+import calibrant
+from calibrant import AutoCalibrator, compare, registry
+from calibrant.calibrator import Calibrator
+from calibrant.errors import InvalidInput
+from calibrant.metrics import nll
+from calibrant.selection.choice import choose
+from calibrant.selection.complexity import parameter_count
+from calibrant.selection.problem import folds, subsample
+from calibrant.selection.result import Estimate, Row
+
+
+def test_the_map_that_made_the_data_is_chosen() -> None:
+    z, y = overconfident(1500, 5)
+    found = compare(z, y, methods=["ts", "ets", "platt", "uniform"])
+    assert found.best_ == "ts"
+    assert found["ts"].against_identity["nll"].value < 0
+    assert found["uniform"].metrics["nll"].value == pytest.approx(np.log(5))
+    assert "ts" in found.reason
+    assert found.refit_.temperature_ == pytest.approx(2.5, rel=0.1)  # type: ignore[attr-defined]
+
+
+def test_calibrated_scores_are_left_alone() -> None:
+    z, y = overconfident(1500, 5, scale=1.0)
+    found = compare(z, y, methods=["ts", "platt"])
+    assert found.best_ == "identity"
+    assert "leave them alone" in found.reason
+
+
+def test_figures_are_those_of_rows_not_fitted_on() -> None:
+    z, y = overconfident(300, 4)
+    split = folds(y, 3, np.random.default_rng([7, 0]))
+    expected = np.zeros(300)
+    for part in split:
+        fitted = calibrant.make("ts").fit(z[part.fit], y[part.fit])
+        expected[part.judge] = -np.log(fitted.predict_proba(z[part.judge])[np.arange(len(part.judge)), y[part.judge]])
+    found = compare(z, y, methods=["ts"], cv=3, random_state=7)
+    assert found["ts"].metrics["nll"].value == pytest.approx(expected.mean(), rel=1e-9)
+    assert found["ts"].metrics["nll"].error == pytest.approx(expected.std() / np.sqrt(300), rel=1e-9)
+
+
+def test_a_test_set_is_judged_after_one_fit() -> None:
+    z, y = overconfident(800, 4)
+    found = compare(z[:400], y[:400], methods=["ts"], test=(z[400:], y[400:]))
+    p = calibrant.make("ts").fit(z[:400], y[:400]).predict_proba(z[400:])
+    assert found["ts"].metrics["nll"].value == pytest.approx(nll(y[400:], p))
+    assert found.settings["judged_rows"] == 400
+
+
+def test_the_same_seed_and_any_number_of_jobs_give_the_same_figures() -> None:
+    z, y = overconfident(300, 4)
+    runs = [compare(z, y, methods=["ts", "platt"], repeats=2, n_jobs=jobs).to_dict() for jobs in (1, 3, None)]
+    for run in runs:
+        for row in run["rows"]:
+            row.pop("fit_seconds")
+            row.pop("predict_seconds")
+    assert runs[0] == runs[1] == runs[2]
+    other = compare(z, y, methods=["ts"], random_state=1)
+    assert other["ts"].metrics["nll"].value != runs[0]["rows"][0]["metrics"]["nll"]["value"]
+
+
+def test_weights_count_rows() -> None:
+    z, y = overconfident(200, 3)
+    w = np.ones(200)
+    w[::4] = 0
+    weighted = compare(z, y, methods=["ts"], sample_weight=w)
+    without = compare(z[w > 0], y[w > 0], methods=["ts"])
+    assert weighted["ts"].metrics["nll"].value == pytest.approx(without["ts"].metrics["nll"].value)
+
+
+class _Broken(Calibrator):
+    _traits = calibrant.Identity._traits
+
+    def __init__(self, *, inputs: str = "logits", classes: Any = None) -> None:
+        self.inputs = inputs
+        self.classes = classes
+
+    def _fit(self, sample: Any) -> Any:
+        raise ZeroDivisionError("on purpose")
+
+
+def test_a_map_that_fails_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry._BY_NAME, "broken", registry.Entry("broken", _Broken, "", ""))
+    z, y = overconfident(200, 3)
+    found = compare(z, y, methods=["broken", "ts"])
+    assert found["broken"].error == "ZeroDivisionError: on purpose"
+    assert found.best_ == "ts"
+    assert "broken" in found.table()
+    assert json.loads(found.to_json())["rows"][-1]["name"] == "broken"
+
+
+def test_accuracy_can_be_a_constraint() -> None:
+    z, y = overconfident(400, 4)
+    z = z + np.array([4.0, 0, 0, 0])  # a bias that only maps which change labels can mend
+    free, bound = (compare(z, y, methods=["ts", "platt"], preserve_accuracy=keep) for keep in (False, True))
+    assert free.best_ == "platt"
+    assert bound.best_ != "platt"
+    assert not bound["platt"].eligible
+
+
+def test_learning_curve_falls_with_rows() -> None:
+    z, y = overconfident(600, 4)
+    found = compare(z, y, methods=["platt"], sizes=(20, 400))
+    curve = next(c for c in found.curves if c.name == "platt")
+    assert curve.sizes == (20, 400)
+    assert curve.estimates[0].value > curve.estimates[1].value
+
+
+def test_probabilities_names_and_frames() -> None:
+    z, y = overconfident(300, 3)
+    p = np.exp(z - z.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    words = np.array(["no", "maybe", "yes"])
+    found = compare(p, words[y], methods=["ts"], inputs="probabilities", classes=words)
+    assert set(found.refit_.predict(p)) <= set(words)
+    frame = found.to_dataframe()
+    assert list(frame.index) == [row.name for row in found.rows]
+    assert frame.loc["ts", "nll"] == found["ts"].metrics["nll"].value
+
+
+def test_infinite_losses_never_win() -> None:
+    p = np.array([[1.0, 0.0], [0.0, 1.0]] * 40)
+    y = np.array([0, 1] * 39 + [1, 0])
+    found = compare(p, y, methods=["ts"], inputs="probabilities", cv=4)
+    assert found["identity"].metrics["nll"].value == np.inf
+    json.loads(found.to_json())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"methods": ["no-such"]}, "no map has this name"),
+        ({"metric": "ece"}, "metric"),
+        ({"cv": 1}, "cv"),
+        ({"cv": 400}, "too few"),
+        ({"repeats": 0}, "repeats"),
+        ({"sizes": [1]}, "sizes"),
+        ({"test": 5}, "test"),
+        ({"embeddings": np.zeros((3, 2))}, "embeddings"),
+    ],
+)
+def test_wrong_options_are_named(options: dict[str, Any], words: str) -> None:
+    z, y = overconfident(100, 3)
+    with pytest.raises(InvalidInput, match=words):
+        compare(z, y, **{"methods": ["ts"], **options})
+
+
+def test_one_standard_error_prefers_the_simple() -> None:
+    def row(name: str, value: float, gap: float, error: float, parameters: float) -> Row:
+        return Row(name, {"nll": Estimate(value, 1.0)}, {}, {"nll": Estimate(gap, error)}, parameters)
+
+    rows = [row("big", 0.50, 0.0, 0.0, 100), row("small", 0.51, 0.01, 0.02, 1), row("tiny", 0.6, 0.1, 0.02, 0)]
+    assert [r.name for r in choose(rows, "nll")] == ["small", "big"]
+
+
+def test_every_registered_map_has_a_countable_size() -> None:
+    for entry in registry.entries():
+        assert np.isfinite(parameter_count(entry.traits.parameters, 10, 1000)), entry.name
+
+
+def test_subsamples_are_stratified() -> None:
+    labels = np.repeat([0, 1], [90, 10])
+    rows = subsample(np.arange(100), labels, 20, np.random.default_rng(0))
+    assert len(np.unique(rows)) == 20
+    assert (labels[rows] == 1).sum() == 2
+
+
+def test_auto_calibrator_is_a_calibrator(tmp_path: Path) -> None:
+    z, y = overconfident(300, 4)
+    auto = AutoCalibrator(methods=["ts", "platt"], cv=3).fit(z, y)
+    assert auto.best_ == "ts"
+    assert auto.traits.preserves_accuracy
+    auto.save(tmp_path / "m.calibrant")
+    loaded = calibrant.load(tmp_path / "m.calibrant")
+    assert loaded.predict_proba(z).tobytes() == auto.predict_proba(z).tobytes()
+    assert loaded.reason_ == auto.reason_  # type: ignore[attr-defined]
+
+
+def test_all_maps_run_on_a_small_problem() -> None:
+    z, y = overconfident(150, 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = compare(z, y, methods="all", cv=2)
+    assert {row.name for row in found.rows} >= {"identity", "ts", "ets"}
+    assert [row.name for row in found.rows if row.error] == []
