@@ -7,8 +7,8 @@ PIP := -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test bench docs clean
 
-demo: $(VENV)/ready  ## train a small classifier, calibrate it, show before and after
-	$(BIN)/python examples/digits.py
+demo: $(VENV)/ready  ## train a small classifier, compare maps on it, write a report
+	$(BIN)/calibrant demo
 
 test: $(VENV)/ready-dev  ## style, types, import directions and the whole test suite
 	$(BIN)/ruff check .
@@ -33,6 +33,7 @@ $(VENV)/ready: $(wildcard cpp/*) CMakeLists.txt pyproject.toml
 
 $(VENV)/ready-dev: $(VENV)/ready
 	$(BIN)/python $(PIP) --no-build-isolation --editable '.[dev]'
+	$(BIN)/python scripts/get_browser.py || true
 	touch $@
 
 $(PEERS)/ready: benchmarks/peers-requirements.txt

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .operators.mixture import Mixture as Mixture
     from .operators.one_vs_rest import OneVsRest as OneVsRest
     from .registry import make as make
+    from .reports.write import report as report
     from .selection.auto import AutoCalibrator as AutoCalibrator
     from .selection.compare import compare as compare
     from .threads import get_threads as get_threads
@@ -73,6 +74,7 @@ _PLACES = {
     "load": "loading",
     "make": "registry",
     "measure": "metrics.summary",
+    "report": "reports.write",
     "set_threads": "threads",
 }
 _ROOMS = {"files", "metrics", "plots", "simulation", "testing"}  # importable as attributes: calibrant.metrics.ece

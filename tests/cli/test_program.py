@@ -55,8 +55,8 @@ def test_no_arguments_show_help(capsys: pytest.CaptureFixture[str]) -> None:
         (["measure", "{file}", "--fail-if", "ece"], 2, "not a rule"),
         (["measure", "{file}", "--fail-if", "ece > much"], 2, "not a rule"),
         (["measure", "{file}", "--fail-if", "beauty > 0"], 2, "allowed: accuracy"),
-        (["measure", "{file}", "--fail-if", "ece > 0"], 1, "gate failed"),
-        (["measure", "{file}", "--fail-if", "ece > 0.9", "--fail-if", "accuracy < 0.1"], 0, ""),
+        (["measure", "{file}", "-q", "--fail-if", "ece > 0"], 1, "gate failed"),
+        (["measure", "{file}", "-q", "--fail-if", "ece > 0.9", "--fail-if", "accuracy < 0.1"], 0, ""),
         (["measure", "{file}", "--kind", "probs"], 3, "--kind says"),
         (["measure", "{file}", "--kind", "odds"], 2, "odds"),
         (["measure", "{file}", "--part", "x"], 3, "no part"),
@@ -121,7 +121,7 @@ def test_fit_apply_inspect_measure(file: Path, capsys: pytest.CaptureFixture[str
         after = json.loads(capsys.readouterr().out)["parts"]["test"]["metrics"]
         assert main(["measure", str(file), "--calibrator", str(where / "m.calibrant"), "--json"]) == 0
         same = json.loads(capsys.readouterr().out)["parts"]["test"]["metrics"]
-        assert after["nll"] == pytest.approx(same["nll"], rel=1e-6)
+        assert after["nll"]["value"] == pytest.approx(same["nll"]["value"], rel=1e-6)
 
 
 def test_compare_and_save_the_choice(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -138,6 +138,20 @@ def test_compare_and_save_the_choice(file: Path, capsys: pytest.CaptureFixture[s
     assert json.loads(capsys.readouterr().out)["settings"]["judged_rows"] == 200
     assert main(["compare", str(file), "--methods", "no-such"]) == 3
     assert main(["compare", str(file), "--sizes", "few"]) == 2
+
+
+def test_report_and_demo(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = file.parent / "r.html"
+    assert main(["report", str(file), "--methods", "ts", "-o", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["best"] == "ts"
+    text = out.read_text(encoding="utf-8")
+    assert "calibrant report" in text
+    assert "--methods ts" in text
+    assert main(["demo", "-o", str(file.parent / "d.html")]) == 0
+    captured = capsys.readouterr()
+    assert "identity" in captured.out
+    assert "d.html" in captured.err
+    assert (file.parent / "d.html").stat().st_size > 10_000
 
 
 def test_simulate(capsys: pytest.CaptureFixture[str]) -> None:

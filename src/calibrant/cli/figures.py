@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,24 @@ from ..arrays import softmax
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from ..files import Dataset, Rows, read
+from ..metrics import brier, ece, ece_sweep, nll
+from ..metrics.summary import measure
 from ..registry import make
+from ..reports import Context
 from ..selection import Comparison, compare
 from ..validation import as_scores
 
-__all__ = ["compared", "facts", "fit", "judge", "make_seeded", "measured_parts", "predict", "probabilities"]
+__all__ = [
+    "compared",
+    "facts",
+    "fit",
+    "judge",
+    "make_seeded",
+    "measured_parts",
+    "predict",
+    "probabilities",
+    "report_context",
+]
 
 
 def make_seeded(method: str, parameters: dict[str, Any], seed: int) -> Calibrator:
@@ -72,31 +86,31 @@ def measured_parts(data: Dataset, fitted: Calibrator | None, seed: int) -> dict[
 
 
 def measured(data: Dataset, rows: Rows, fitted: Calibrator | None, seed: int) -> dict[str, Any]:
-    """Measure some rows."""
-    p = probabilities(data, rows, fitted)
-    return {"rows": len(rows), "classes": len(data.classes), "metrics": metrics(data, rows, p)}
-
-
-def metrics(data: Dataset, rows: Rows, p: NDArray[Any]) -> dict[str, float]:
-    """Return the metrics of some rows by name."""
-    from .. import metrics as room
-
-    y = data.labels(rows)
-    options: dict[str, Any] = {"sample_weight": rows.weights}
-    if p.ndim == 2 and not data.plain_classes:
-        options["classes"] = data.classes
-    right = np.asarray(y == (data.classes[p.argmax(axis=1)] if p.ndim == 2 else data.classes[(p > 0.5).astype(int)]))
-    found = {"accuracy": float(np.average(right, weights=rows.weights))}
-    for name in ("nll", "brier", "ece", "ece_sweep", "ece_debiased", "smece", "ks_error", "mce", "cwece"):
-        if hasattr(room, name):
-            found[name] = float(getattr(room, name)(y, p, **options))
-    return found
+    """Measure some rows: figures with intervals, the test and the verdict, as plain values."""
+    p, y = probabilities(data, rows, fitted), data.labels(rows)
+    classes = data.classes if p.ndim == 2 and not data.plain_classes else None
+    found = measure(y, p, sample_weight=rows.weights, classes=classes, random_state=seed)
+    figures = {"accuracy" if p.ndim == 2 else "event_rate": found.accuracy, **found.metrics}
+    return {
+        "rows": found.n,
+        "classes": found.n_classes,
+        "verdict": found.verdict,
+        "confidence": found.confidence,
+        "metrics": {name: {"value": i.estimate, "low": i.low, "high": i.high} for name, i in figures.items()},
+        "test": {"tested": found.test.tested, "statistic": found.test.statistic, "pvalue": found.test.pvalue},
+    }
 
 
 def judge(fitted: Calibrator, data: Dataset, rows: Rows) -> dict[str, dict[str, float]]:
     """Return the metrics of some rows before and after a map."""
-    before = metrics(data, rows, probabilities(data, rows))
-    return {"before": before, "after": metrics(data, rows, probabilities(data, rows, fitted))}
+    return {"before": _plain_metrics(data, rows, None), "after": _plain_metrics(data, rows, fitted)}
+
+
+def _plain_metrics(data: Dataset, rows: Rows, fitted: Calibrator | None) -> dict[str, float]:
+    p, y = probabilities(data, rows, fitted), data.labels(rows)
+    options: dict[str, Any] = {"sample_weight": rows.weights}
+    options |= {"classes": data.classes} if p.ndim == 2 and not data.plain_classes else {}
+    return {metric.__name__: float(metric(y, p, **options)) for metric in (nll, brier, ece, ece_sweep)}
 
 
 def compared(data: Dataset, seed: int, progress: Any, settings: dict[str, Any], names: dict[str, Any]) -> Comparison:
@@ -124,6 +138,45 @@ def compared(data: Dataset, seed: int, progress: Any, settings: dict[str, Any], 
         random_state=seed,
         progress=progress,
     )
+
+
+def report_context(data: Dataset, title: str | None, settings: dict[str, Any], seed: int) -> Context:
+    """Return where the numbers of a report come from."""
+    found: dict[str, Any] = {"file": data.path, "SHA-256": data.digest, "scores": data.kind}
+    for name, rows in data.parts.items():
+        prefix = f"{name}: " if name else ""
+        for key, value in facts(data, rows).items():
+            if key != "keys":
+                found[prefix + key.replace("_", " ")] = value
+    told = {key: value for key, value in settings.items() if value and value != _DEFAULTS.get(key)}
+    words = [
+        f"--{key.replace('_', '-')}" + ("" if value is True else f" {_word(value)}") for key, value in told.items()
+    ]
+    command = " ".join(["calibrant report", data.path, *words, f"--seed {seed}"])
+    names = tuple(data.class_names)
+    return Context(title or f"Calibration of {Path(data.path).name}", found, command, names, _warnings(data))
+
+
+_DEFAULTS = {"methods": "fast", "repeats": 1, "metric": "nll"}
+
+
+def _word(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _warnings(data: Dataset) -> tuple[str, ...]:
+    found = []
+    if data.test is None and len(data.parts) > 1:
+        found.append(
+            f"The file holds several sets ({', '.join(data.parts)}); this is about the first. Choose with --part."
+        )
+    for rows in data.parts.values():
+        told = facts(data, rows)
+        if rows.labels is not None and told["accuracy"] < 0.9 / len(data.classes):
+            found.append(
+                f"Accuracy is {told['accuracy']:.3f}, below chance: are the labels shifted or in another order?"
+            )
+    return tuple(found)
 
 
 def facts(data: Dataset, rows: Rows) -> dict[str, Any]:

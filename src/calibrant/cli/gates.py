@@ -49,7 +49,7 @@ def check_gates(gates: list[Gate], part: dict[str, Any]) -> list[str]:
             raise click.BadParameter(
                 f"no metric {gate.metric!r}; allowed: {', '.join(metrics)}", param_hint="--fail-if"
             )
-        value = metrics[gate.metric]
+        value = metrics[gate.metric]["value"]
         if math.isnan(value) or _COMPARE[gate.sign](value, gate.limit):
             failed.append(f"{gate.metric} = {value:.6g} {gate.sign} {gate.limit:g}")
     return failed

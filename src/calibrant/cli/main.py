@@ -19,11 +19,13 @@ __all__ = ["COMMANDS", "EXIT_CODES", "main", "program"]
 
 # Kept here, so that the list of commands costs no import; a test compares it with the commands themselves.
 COMMANDS = {
+    "demo": "Train a small classifier, compare maps on it, and write a report.",
     "methods": "List the maps and what each keeps and makes true.",
     "measure": "Tell how far the probabilities in FILE are from the frequencies.",
     "fit": "Fit a map on the scores and labels in FILE and save it.",
     "apply": "Correct the scores in FILE with a saved map.",
     "compare": "Compare maps on FILE by cross-validation and choose one.",
+    "report": "Write an HTML report on FILE: measurement, comparison, recommendation.",
     "simulate": "Judge an estimator of calibration error where the truth is known.",
     "inspect": "Tell what is in a saved map or a data file.",
 }

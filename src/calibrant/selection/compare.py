@@ -14,7 +14,7 @@ from ..errors import CalibrantError, InvalidInput
 from ..registry import entries, make, names
 from .choice import choose, explain
 from .complexity import parameter_count
-from .evaluate import ROW_METRICS, Judgement, evaluate, workers
+from .evaluate import ROW_METRICS, Answers, Judgement, answers, evaluate, workers
 from .problem import Problem, Split, folds, make_problem, subsample
 from .result import Comparison, Curve, Estimate, Row
 
@@ -159,7 +159,14 @@ def compare_problems(
         "preserve_accuracy": preserve_accuracy,
         "random_state": random_state,
     }
-    return Comparison(rows, chosen.name, lowest.name, reason, tuple(curves), settings, lambda: seeded(chosen.name, 0))
+
+    def again(name: str) -> Answers:
+        return answers(lambda: seeded(name, random_state), given, judged, plan[0], n_jobs)
+
+    def unfitted() -> Calibrator:
+        return seeded(chosen.name, random_state)
+
+    return Comparison(rows, chosen.name, lowest.name, reason, tuple(curves), settings, unfitted, again)
 
 
 def pick_methods(methods: str | Sequence[str], embeddings: bool) -> list[str]:

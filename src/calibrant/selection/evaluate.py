@@ -21,7 +21,7 @@ from ..metrics import cwece, ece, ece_sweep
 from ..threads import get_threads, set_threads
 from .problem import Problem, Split
 
-__all__ = ["ROW_METRICS", "Judged", "Judgement", "evaluate", "workers"]
+__all__ = ["ROW_METRICS", "Answers", "Judged", "Judgement", "answers", "evaluate", "workers"]
 
 Floats = NDArray[np.float64]
 ROW_METRICS = ("nll", "brier", "accuracy")
@@ -48,6 +48,25 @@ class Judged:
     fit_seconds: list[float] = field(default_factory=list)
     predict_seconds: list[float] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What a map answered on the judged rows, none of which it was fitted on."""
+
+    probabilities: NDArray[np.floating]
+    labels: NDArray[np.int64]
+    weights: Floats | None
+
+
+def answers(
+    build: Callable[[], Calibrator], fit_on: Problem, judge_on: Problem, splits: Sequence[Split], jobs: int | None
+) -> Answers:
+    """Fit a map on each split again, and return its answers on all judged rows."""
+    judged = Judged(np.empty_like(judge_on.logits))
+    with workers(jobs) as pool:
+        list(pool.map(lambda split: _one(build(), fit_on, judge_on, split, judged), splits))
+    return Answers(judged.probabilities, judge_on.sample.labels, judge_on.sample.weights)
 
 
 @contextmanager

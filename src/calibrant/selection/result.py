@@ -9,8 +9,10 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
+from .. import plots
 from ..calibrator import Calibrator
 from ..errors import MissingExtra
+from .evaluate import Answers
 
 __all__ = ["Comparison", "Curve", "Estimate", "Row"]
 
@@ -109,11 +111,20 @@ class Comparison:
     curves: tuple[Curve, ...]
     settings: Mapping[str, Any]
     _refit: Callable[[], Calibrator]
+    _answers: Callable[[str], Answers]
 
     @cached_property
     def refit_(self) -> Calibrator:
         """The chosen map, fitted on all rows."""
         return self._refit()
+
+    def answers(self, name: str) -> Answers:
+        """Return what a map answered on the judged rows (in the first repeat); it is fitted again for this."""
+        return self._answers(name)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the paired differences to the scores as they came, on matplotlib Axes."""
+        return plots.comparison(self, metric=str(self.settings["metric"]), ax=ax)
 
     def __getitem__(self, name: str) -> Row:
         return next(row for row in self.rows if row.name == name)

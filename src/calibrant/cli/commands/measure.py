@@ -43,13 +43,14 @@ def command(
         print_json("measure", file=file, calibrator=calibrator, kind=data.kind, parts=found, failed=failed)
     else:
         for name, part in found.items():
-            _print(file, name, part)
+            _print(file, name, part, quiet)
     for text in failed:
         say(f"gate failed: {text}")
     return 1 if failed else 0
 
 
-def _print(file: str, name: str, part: dict[str, Any]) -> None:
-    rows = [(metric, value) for metric, value in part["metrics"].items()]
-    label = f"{file}{' (' + name + ')' if name else ''}: {part['rows']} rows, {part['classes']} classes"
-    print_table((label, "value"), rows)
+def _print(file: str, name: str, part: dict[str, Any], quiet: bool) -> None:
+    rows = [(metric, f["value"], f"[{f['low']:.4f}, {f['high']:.4f}]") for metric, f in part["metrics"].items()]
+    where = f"{file} ({name})" if name else file
+    print_table((f"{where}: {part['rows']} rows, {part['classes']} classes", "value", "95 % interval"), rows)
+    say(part["verdict"], quiet)

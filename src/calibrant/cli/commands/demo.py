@@ -1,0 +1,40 @@
+"""``calibrant demo``."""
+
+from __future__ import annotations
+
+import click
+
+from ..main import COMMANDS
+from ..options import common
+from ..output import print_json, progress, say
+from .compare import print_comparison
+
+__all__ = ["command"]
+
+
+@click.command(
+    "demo", help=COMMANDS["demo"] + "\n\nUses scikit-learn's digits; takes a few seconds and needs no network."
+)
+@click.option("-o", "--output", default="calibrant-demo.html", show_default=True, metavar="PATH", help="The report.")
+@common
+def command(output: str, as_json: bool, seed: int, quiet: bool) -> None:
+    """Train, compare, report."""
+    from ...reports import Context, report
+    from ...selection import compare
+    from ..digits import digits_outputs
+
+    say("training a small network on 150 of scikit-learn's digits …", quiet)
+    data = digits_outputs(seed)
+    with progress("comparing", quiet) as advance:
+        found = compare(
+            *data.held_out, test=data.test, inputs="probabilities", methods="fast", random_state=seed, progress=advance
+        )
+    facts = {"rows to fit on": len(data.held_out[1]), "rows to judge on": len(data.test[1]), "classes": 10}
+    context = Context("calibrant demo: a small network on digits", facts, f"calibrant demo --seed {seed}")
+    report(found, output, context)
+    if as_json:
+        print_json("demo", output=output, **found.to_dict())
+        return
+    print_comparison(found)
+    say(found.reason, quiet)
+    say(f"The report is in {output}: open it in a browser.", quiet)

@@ -1,0 +1,45 @@
+"""Comparisons of maps, and learning curves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .style import AFTER, LINES, axes, ink
+
+__all__ = ["comparison", "learning_curve"]
+
+
+def comparison(found: Any, *, metric: str = "nll", ax: Any = None) -> Any:
+    """Draw the paired difference of each map of a `Comparison` to the scores as they came; left of zero is better."""
+    rows = [row for row in found.rows if row.metrics and np.isfinite(row.against_identity[metric].value)][::-1]
+    ax = axes(ax, figsize=(5.5, 0.32 * len(rows) + 1.2))
+    gaps = [row.against_identity[metric] for row in rows]
+    places = np.arange(len(rows))
+    ax.axvline(0, color=ink(ax), linestyle=(0, (1, 2)), linewidth=1)
+    ax.errorbar(
+        [g.value for g in gaps], places, xerr=[1.96 * g.error for g in gaps], fmt="o", color=AFTER, elinewidth=1
+    )
+    for place, row in zip(places, rows, strict=True):
+        if row.name == found.best_:
+            ax.plot(gaps[place].value, place, "o", markersize=11, markerfacecolor="none", color=ink(ax))
+    ax.set_yticks(places, [row.name for row in rows])
+    ax.set_xlabel(f"change of held-out {metric} (95 % interval)")
+    return ax
+
+
+def learning_curve(found: Any, *, ax: Any = None) -> Any:
+    """Draw held-out loss against the rows fitted on, for each map of a `Comparison` made with ``sizes``."""
+    ax = axes(ax, figsize=(5.5, 3.6))
+    for i, curve in enumerate(found.curves):
+        colour, style, marker = LINES[i % len(LINES)]
+        values = [e.value for e in curve.estimates]
+        errors = [1.96 * e.error for e in curve.estimates]
+        shape = {"color": colour, "linestyle": style, "marker": marker, "markersize": 4, "elinewidth": 0.8}
+        ax.errorbar(curve.sizes, values, errors, label=curve.name, **shape)
+    ax.set_xscale("log")
+    metric = found.curves[0].metric if found.curves else "loss"
+    ax.set(xlabel="rows to fit on", ylabel=f"held-out {metric}")
+    ax.legend(frameon=False, fontsize="small")
+    return ax

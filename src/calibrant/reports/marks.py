@@ -1,0 +1,143 @@
+"""Inline SVG drawn from curve objects. Colours are CSS variables, so that light, dark and print each have their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup, escape
+
+from ..metrics.curves import ReliabilityCurve
+from ..selection import Comparison
+from ..selection.result import Curve
+
+__all__ = ["comparison_marks", "learning_marks", "reliability_marks"]
+
+_LEFT, _TOP, _SIDE, _STRIP = 44, 12, 260, 44
+SIZE = (_LEFT + _SIDE + 12, _TOP + _SIDE + _STRIP + 44)
+
+
+def _x(value: float) -> str:
+    return f"{_LEFT + _SIDE * float(value):.1f}"
+
+
+def _y(value: float) -> str:
+    return f"{_TOP + _SIDE * (1 - float(value)):.1f}"
+
+
+def reliability_marks(before: ReliabilityCurve, after: ReliabilityCurve | None, corner: Sequence[str] = ()) -> Markup:
+    """Return the inside of an SVG: a reliability diagram, before hollow and dashed, after filled and solid."""
+    parts = [_frame()]
+    for name, curve in (("before", before), ("after", after)):
+        if curve is not None:
+            parts.append(f'<g class="{name}">{_corp(curve)}{_bins(curve, name)}{_histogram(curve)}</g>')
+    for i, line in enumerate(corner):
+        parts.append(f'<text class="corner" x="{_LEFT + 8}" y="{_TOP + 16 + 14 * i}">{escape(line)}</text>')
+    return Markup("".join(parts))
+
+
+def _frame() -> str:
+    ticks = "".join(
+        f'<line class="grid" x1="{_x(t)}" x2="{_x(t)}" y1="{_y(0)}" y2="{_y(1)}"/>'
+        f'<line class="grid" x1="{_x(0)}" x2="{_x(1)}" y1="{_y(t)}" y2="{_y(t)}"/>'
+        f'<text x="{_LEFT - 6}" y="{float(_y(t)) + 4:.1f}" text-anchor="end">{t:g}</text>'
+        f'<text x="{_x(t)}" y="{_TOP + _SIDE + _STRIP + 22}" text-anchor="middle">{t:g}</text>'
+        for t in (0, 0.25, 0.5, 0.75, 1)
+    )
+    names = (
+        f'<text x="{_LEFT + _SIDE / 2}" y="{SIZE[1] - 4}" text-anchor="middle">probability said</text>'
+        f'<text transform="translate(11 {_TOP + _SIDE / 2}) rotate(-90)" text-anchor="middle">'
+        "share that came true</text>"
+    )
+    return f'{ticks}{names}<line class="diagonal" x1="{_x(0)}" y1="{_y(0)}" x2="{_x(1)}" y2="{_y(1)}"/>'
+
+
+def _corp(curve: ReliabilityCurve) -> str:
+    steps = curve.isotonic
+    points = [f"{_x(s)},{_y(v)}" for a, b, v in zip(steps.left, steps.right, steps.level, strict=True) for s in (a, b)]
+    return f'<polyline class="corp" points="{" ".join(dict.fromkeys(points))}"/>'
+
+
+def _bins(curve: ReliabilityCurve, name: str) -> str:
+    bins, marks = curve.binned, []
+    for weight, score, share, low, high in zip(
+        bins.weight, bins.score, bins.frequency, bins.low, bins.high, strict=True
+    ):
+        words = f"{name}: says {score:.3f}, true {share:.3f} [{low:.3f}, {high:.3f}], {weight:g} rows"
+        shape = f'<circle cx="{_x(score)}" cy="{_y(share)}" r="4"/>'
+        if name == "after":
+            shape = f'<rect x="{float(_x(score)) - 3.5:.1f}" y="{float(_y(share)) - 3.5:.1f}" width="7" height="7"/>'
+        whisker = f'<line class="whisker" x1="{_x(score)}" x2="{_x(score)}" y1="{_y(low)}" y2="{_y(high)}"/>'
+        marks.append(f'<g class="bin">{whisker}{shape}<title>{words}</title></g>')
+    return "".join(marks)
+
+
+def _histogram(curve: ReliabilityCurve) -> str:
+    """How many rows say what, as bars on a square-root scale, so that small counts are seen."""
+    heights = np.sqrt(curve.counts / max(float(curve.counts.max()), 1e-300))
+    base, bars = _TOP + _SIDE + _STRIP + 6, []
+    for left, right, height, count in zip(curve.edges[:-1], curve.edges[1:], heights, curve.counts, strict=True):
+        if count > 0:
+            tall = (_STRIP - 4) * float(height)
+            width = float(_x(right)) - float(_x(left))
+            title = f"<title>{count:g} rows say {left:.2f} to {right:.2f}</title>"
+            bars.append(
+                f'<rect x="{_x(left)}" y="{base - tall:.1f}" width="{width:.1f}" height="{tall:.1f}">{title}</rect>'
+            )
+    return f'<g class="histogram">{"".join(bars)}</g>'
+
+
+def _scale(values: Iterable[float], low: float, high: float) -> tuple[float, float]:
+    finite = [v for v in values if np.isfinite(v)]
+    bottom, top = min(finite, default=0.0), max(finite, default=1.0)
+    width = (top - bottom) or 1.0
+    return (high - low) / (width * 1.1), low - (bottom - 0.05 * width) * (high - low) / (width * 1.1)
+
+
+def comparison_marks(found: Comparison, metric: str) -> tuple[Markup, int]:
+    """Return the inside of an SVG and its height: the paired difference to the scores as they came, map by map."""
+    rows = [row for row in found.rows if row.metrics and np.isfinite(row.against_identity[metric].value)]
+    gaps = [row.against_identity[metric] for row in rows]
+    factor, shift = _scale([0.0, *(g.low for g in gaps), *(g.high for g in gaps)], 150, 600)
+    height, parts = 24 * len(rows) + 46, []
+    zero = factor * 0.0 + shift
+    parts.append(f'<line class="diagonal" x1="{zero:.1f}" x2="{zero:.1f}" y1="4" y2="{height - 34}"/>')
+    for i, (row, gap) in enumerate(zip(rows, gaps, strict=True)):
+        y, chosen = 16 + 24 * i, " chosen" if row.name == found.best_ else ""
+        x, a, b = (factor * v + shift for v in (gap.value, gap.low, gap.high))
+        words = f"{row.name}: {gap.value:+.4f} [{gap.low:+.4f}, {gap.high:+.4f}]"
+        parts.append(
+            f'<g class="bin after{chosen}"><text x="142" y="{y + 4}" text-anchor="end">{escape(row.name)}</text>'
+            f'<line class="whisker" x1="{a:.1f}" x2="{b:.1f}" y1="{y}" y2="{y}"/>'
+            f'<circle cx="{x:.1f}" cy="{y}" r="5"/><title>{escape(words)}</title></g>'
+        )
+    parts.append(f'<text x="{zero:.1f}" y="{height - 18}" text-anchor="middle">as they came</text>')
+    parts.append(
+        f'<text x="375" y="{height - 4}" text-anchor="middle">change of {escape(metric)}: left is better</text>'
+    )
+    return Markup("".join(parts)), height
+
+
+def learning_marks(curves: Sequence[Curve]) -> Markup:
+    """Return the inside of an SVG (600 × 300): held-out loss against the rows fitted on, on a logarithmic axis."""
+    sizes = sorted({s for c in curves for s in c.sizes})
+    values = [e.value for c in curves for e in c.estimates]
+    fx, sx = _scale([float(np.log(s)) for s in sizes], 60, 470)
+    fy, sy = _scale(values, -260, -10)
+    parts = [f'<text x="{fx * np.log(s) + sx:.1f}" y="282" text-anchor="middle">{s:,}</text>' for s in sizes]
+    parts.append('<text x="265" y="298" text-anchor="middle">rows to fit on</text>')
+    for i, curve in enumerate(curves):
+        points: list[tuple[float, float, Any]] = [
+            (fx * float(np.log(s)) + sx, -(fy * e.value + sy), (s, e))
+            for s, e in zip(curve.sizes, curve.estimates, strict=True)
+        ]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y, _ in points)
+        parts.append(f'<polyline class="line line{i % 6}" points="{path}"/>')
+        for x, y, (size, estimate) in points:
+            words = escape(f"{curve.name}, {size} rows: {estimate.value:.4f} ± {1.96 * estimate.error:.4f}")
+            parts.append(
+                f'<circle class="dot{i % 6}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"><title>{words}</title></circle>'
+            )
+        parts.append(f'<text x="{points[-1][0] + 8:.1f}" y="{points[-1][1] + 4:.1f}">{escape(curve.name)}</text>')
+    return Markup("".join(parts))

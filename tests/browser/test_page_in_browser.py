@@ -1,0 +1,100 @@
+"""The report in a real browser: it opens, switches, sorts, makes no request and no error, with scripts and without."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import overconfident
+
+from calibrant import compare
+from calibrant.reports import Context, report
+
+HOME = Path(__file__).resolve().parents[2] / ".browser"
+FLAGS = [
+    "--no-sandbox",
+    "--no-zygote",
+    "--single-process",
+    "--in-process-gpu",
+    "--disable-gpu",
+    "--use-gl=angle",
+    "--use-angle=swiftshader",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+    "--headless=shell",
+]
+
+
+@pytest.fixture
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api")
+    if not (HOME / "chromium").exists():
+        pytest.skip("no browser here: scripts/get_browser.py brings one")
+    place = {"LD_LIBRARY_PATH": f"{HOME}/lib:{HOME}", "FONTCONFIG_PATH": str(HOME)}
+    with playwright.sync_playwright() as driver:
+        env = {**os.environ, **place}
+        found = driver.chromium.launch(executable_path=str(HOME / "chromium"), args=FLAGS, env=env)
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    z, y = overconfident(600, 4)
+    path = tmp_path_factory.mktemp("page") / "r.html"
+    names = ("<img src=x onerror=alert(1)>", "b", "c", "d")
+    report(compare(z, y, methods=["ts", "platt"], cv=2, sizes=(40, 200)), path, Context(class_names=names))
+    return path
+
+
+def _open(browser: Any, path: Path, **options: Any) -> tuple[Any, list[str], list[str]]:
+    page = browser.new_page(**options)
+    requests: list[str] = []
+    troubles: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("console", lambda message: troubles.append(message.text))
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    page.on("dialog", lambda dialog: troubles.append(dialog.message))
+    page.goto(path.as_uri())
+    return page, requests, troubles
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scripts", [True, False])
+def test_it_opens_and_switches(browser: Any, page_file: Path, scheme: str, scripts: bool) -> None:
+    page, requests, troubles = _open(browser, page_file, color_scheme=scheme, java_script_enabled=scripts)
+    assert page.locator("h1").is_visible()
+    assert page.locator(".large-0").is_visible()
+    assert not page.locator(".large-1").is_visible()
+    page.locator('label[for="view-1"]').click()
+    assert page.locator(".large-1").is_visible()
+    assert not page.locator(".large-0").is_visible()
+    page.locator('label[for="only-after"]').click()
+    assert page.locator("#only-after").is_checked()
+    assert len(requests) == 1
+    assert troubles == []
+
+
+def test_tables_sort(browser: Any, page_file: Path) -> None:
+    page, _, troubles = _open(browser, page_file)
+    table = page.locator("table.sortable").nth(1)
+    for _ in range(2):
+        table.locator("thead th button").nth(1).click()
+    values = [
+        float(v) for v in table.locator("tbody tr td:nth-child(2)").evaluate_all("c => c.map(x => x.dataset.value)")
+    ]
+    assert values == sorted(values, reverse=True)
+    assert troubles == []
+
+
+def test_the_keyboard_is_enough(browser: Any, page_file: Path) -> None:
+    page, _, _ = _open(browser, page_file)
+    page.locator("#view-0").focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator(".large-1").is_visible()
+
+
+def test_nothing_sticks_out_on_a_telephone(browser: Any, page_file: Path) -> None:
+    page, _, _ = _open(browser, page_file, viewport={"width": 380, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 380
