@@ -60,3 +60,14 @@ def test_weighted_groups_follow_the_conventions_of_plain_edges(rng):
 def test_unknown_edges_are_refused():
     with pytest.raises(InvalidInput, match="no such edges"):
         from_rows(np.array([[0.1, 0.2]]), np.array([[True, False]])).binned(3, "kmeans")
+
+
+def test_groups_that_were_not_drawn_are_passed_over():
+    many = Replicates(
+        np.array([[0.1, 0.5, 0.9]]),
+        np.array([[0, 2, 2, 4]]),
+        np.array([[0.0, 0.0, 0.0, 2.0]]),
+        np.array([[0.0, 0.2, 0.2, 0.0]]),
+    )
+    pairs = Pairs(np.array([0.1, 0.1, 0.9, 0.9]), np.array([0.0, 0.0, 1.0, 1.0]))
+    assert many.sweep()[0][0] == pytest.approx(ESTIMATORS["sweep"](pairs))

@@ -87,15 +87,15 @@ class Replicates:
         """
         values, chosen = self.binned(1, edges, norm), np.ones(self.count, np.int64)
         alive, bins = np.arange(self.count), 1
-        largest = int(self.mass[:, -1].max())
-        while len(alive) and bins < self._most_bins(edges):
+        most = self._most_bins(edges)
+        while len(alive) and bins < most:
             bins += 1
             weight, events, excess = self.sums(bins, edges, alive)
             keep = _monotone(weight, events)
             alive, excess = alive[keep], excess[keep]
             values[alive] = _norm(weight if len(weight) == 1 else weight[keep], excess, norm)
             chosen[alive] = bins
-        chosen[alive] = largest
+        chosen[alive] = int(self.mass[:, -1].max())
         return values, chosen
 
     def _most_bins(self, edges: str) -> int:
@@ -103,7 +103,8 @@ class Replicates:
         total = int(self.mass[:, -1].max())
         if edges != "equal_mass" or len(self.mass) > 1:
             return total
-        return min(total, int(np.ceil(total / np.diff(self.mass[0]).min())))
+        weights = np.diff(self.mass[0])
+        return min(total, int(np.ceil(total / weights[weights > 0].min())))
 
     def ks(self) -> Floats:
         """Kolmogorov-Smirnov error: the largest |Σ(score - outcome)| over the lowest scores, over the total."""
