@@ -126,8 +126,8 @@ def measure(
     confidence : float
         Of all intervals.
     resamples : int
-        Of the bootstrap and of the test. Class-wise and smooth errors use a tenth as many; beyond 200,000 rows there are
-        fewer, in inverse proportion, and 200 at least (100 million draws take about a second).
+        Of the bootstrap and of the test. Class-wise and smooth errors use a tenth as many; beyond 200,000 rows there
+        are fewer, in inverse proportion, and 200 at least.
     bins : int
         Of the binned errors and curves.
 
