@@ -65,7 +65,7 @@ def test_equal_mass_follows_ranks_and_keeps_ties(rng):
 
 def test_the_ends_are_in_bins():
     assert calibration_error(np.array([0, 1, 1]), np.array([0.0, 1.0, 1.0])) == 0
-    for edges in ("equal_width", "equal_mass", "kmeans", "sturges", [0.5]):
+    for edges in ("equal_width", "equal_mass", "kmeans", "imax", "sturges", [0.5]):
         assert calibration_error([1, 1, 0], [0.0, 1.0, 1.0], edges=edges) > 0.3
 
 
@@ -75,7 +75,7 @@ def test_outcomes_may_be_all_true():
     assert ece(np.array([True, True]), np.array([[0.25, 0.75]] * 2)) == 0.25
 
 
-@pytest.mark.parametrize("edges", ["equal_width", "equal_mass", "kmeans"])
+@pytest.mark.parametrize("edges", ["equal_width", "equal_mass", "kmeans", "imax"])
 def test_weights_count_rows(rng, edges):
     p, y, w = np.round(rng.random(60), 2), rng.integers(0, 2, 60), rng.integers(0, 3, 60)
     rows = np.repeat(np.arange(60), w)

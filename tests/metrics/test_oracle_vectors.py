@@ -58,6 +58,8 @@ def test_paper_002(shared_data, case):
     assert ece(y, p, bins=100) == pytest.approx(known["uncal_sigmoid_logodds"]["top_1_dECE"], abs=1e-9)
     value = cwece(y, p, bins=100, threshold="1/K")
     assert value == pytest.approx(known["uncal_sigmoid_logodds"]["cw_dECE"], abs=1e-9)
+    # I-Max edges from another start: near, not equal.
+    assert ece(y, p, bins=100, edges="imax") == pytest.approx(known["uncal_sigmoid_logodds"]["top_1_iECE"], abs=0.02)
     outputs = np.load(shared_data / "oracle" / f"imax_{case}.npz")
     # Where bins give the same answer theirs stay apart and ours are one; the shared map's answers all differ.
     marginals, names = outputs["sCW_imax_eval_probs"], known["sCW_imax"]

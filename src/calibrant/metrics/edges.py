@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidInput
 from ..parameters import AnyOf, Integer, OneOf
+from .fine_cells import FineCells
+from .imax import imax
 from .views import Pairs
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "equal_width",
     "fixed_edges",
     "given",
+    "imax_edges",
     "kmeans",
     "make_edges",
     "sturges",
@@ -93,6 +96,17 @@ def kmeans(scores: NDArray[np.float64], bins: int, weights: NDArray[np.float64] 
     return edges
 
 
+def imax_edges(scores: NDArray[np.float64], bins: int, weights: NDArray[np.float64] | None = None) -> Edges:
+    """Return the edges of I-Max (paper 002, §3.2) under the model that the scores are true: no outcome is looked at."""
+    values, inverse = np.unique(scores, return_inverse=True)
+    counts = np.bincount(inverse, weights=weights).astype(np.float64)
+    values, counts = values[counts > 0], counts[counts > 0]
+    with np.errstate(divide="ignore"):
+        odds = np.clip(np.log(values) - np.log1p(-values), -750.0, 750.0)
+    cells = FineCells(odds, counts, counts * values, values[1:])
+    return np.concatenate([[0.0], values[imax(cells, bins, affine=False).bounds], [1.0]])
+
+
 def given(edges: Any) -> Edges:
     """Check edges that a user gave: increasing, from 0 to 1 (interior edges alone are completed)."""
     array = np.asarray(edges, dtype=np.float64)
@@ -110,7 +124,8 @@ def bin_index(scores: NDArray[np.floating], edges: Edges) -> NDArray[np.int64]:
     return np.clip(np.searchsorted(edges, scores, side="right") - 1, 0, len(edges) - 2)
 
 
-EDGES = ("equal_width", "equal_mass", "kmeans", "sturges")
+EDGES = ("equal_width", "equal_mass", "kmeans", "imax", "sturges")
+_MADE = {"equal_mass": equal_mass, "kmeans": kmeans, "imax": imax_edges}
 
 
 def check_edges(edges: Any, bins: Any) -> None:
@@ -135,7 +150,7 @@ def make_edges(edges: Any, bins: Any, pairs: Pairs) -> Edges:
 
     Parameters
     ----------
-    edges : {"equal_width", "equal_mass", "kmeans", "sturges"} or array-like
+    edges : {"equal_width", "equal_mass", "kmeans", "imax", "sturges"} or array-like
         "sturges" means equal width with Sturges' number of bins.
     bins : int or "sturges"
     """
@@ -143,5 +158,4 @@ def make_edges(edges: Any, bins: Any, pairs: Pairs) -> Edges:
     if fixed is not None:
         return fixed
     bins = sturges(pairs.total) if bins == "sturges" else bins
-    make = equal_mass if edges == "equal_mass" else kmeans
-    return make(pairs.scores, bins, pairs.weights)
+    return _MADE[edges](pairs.scores, bins, pairs.weights)
