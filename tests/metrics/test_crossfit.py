@@ -62,3 +62,12 @@ def test_fractional_weights_and_extremes_have_answers(rng):
     assert ece_crossfit([1], [0.3]) == 0.0
     with pytest.raises(ValueError, match="folds"):
         ece_crossfit(y, p, folds=1)
+
+
+def test_the_scale_of_fractional_weights_does_not_matter(rng):
+    p, w = rng.random(300), rng.random(300)
+    y = (rng.random(300) < p**2).astype(float)
+    small, large = (crossfit_of(cells_of(Pairs(p, y, scale * w))) for scale in (1e-3, 10.0))
+    assert small.mean == pytest.approx(large.mean)
+    assert small.mean_error == pytest.approx(large.mean_error)
+    assert small.mean_error > 0.9 * crossfit_of(cells_of(Pairs(p, y))).mean_error

@@ -71,3 +71,19 @@ def test_groups_that_were_not_drawn_are_passed_over():
     )
     pairs = Pairs(np.array([0.1, 0.1, 0.9, 0.9]), np.array([0.0, 0.0, 1.0, 1.0]))
     assert many.sweep()[0][0] == pytest.approx(ESTIMATORS["sweep"](pairs))
+
+
+def test_fractional_weights_follow_plain_edges(rng):
+    scores, weights = np.sort(rng.random(40)), rng.random(40) / 40
+    outcomes = (rng.random(40) < scores).astype(float)
+    many = Replicates(
+        scores[None],
+        prefix(weights[None]),
+        prefix((weights * outcomes)[None]),
+        prefix((weights * (scores - outcomes))[None]),
+    )
+    pairs = Pairs(scores, outcomes, weights)
+    for edges in ("equal_width", "equal_mass"):
+        for bins in (2, 5, 9):
+            plain = ESTIMATORS["binned"](pairs, bins=bins, edges=edges)
+            assert many.binned(bins, edges)[0] == pytest.approx(plain, abs=1e-12)

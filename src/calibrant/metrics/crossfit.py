@@ -81,7 +81,9 @@ def crossfit_of(cells: Cells, *, norm: Norm = 2, folds: int = 5, random_state: i
     no = 2 * gap * missed - gap**2 if norm == 2 else direction * missed
     first = (outcomes * yes + (weights - outcomes) * no).sum() / total
     second = (outcomes * yes**2 + (weights - outcomes) * no**2).sum() / total
-    return CrossFit(int(norm), mean, float(np.sqrt(max(0.0, second - first**2) / max(total, 1.0))))
+    # Fractional weights count as many rows as would have the same variance of a mean.
+    rows = total if _whole(cells.weights) else total**2 / float((cells.weights**2).sum())
+    return CrossFit(int(norm), mean, float(np.sqrt(max(0.0, second - first**2) / rows)))
 
 
 def deal(cells: Cells, folds: int, random_state: int) -> tuple[Floats, Floats]:

@@ -95,16 +95,20 @@ class Replicates:
             alive, excess = alive[keep], excess[keep]
             values[alive] = _norm(weight if len(weight) == 1 else weight[keep], excess, norm)
             chosen[alive] = bins
-        chosen[alive] = int(self.mass[:, -1].max())
+        chosen[alive] = self._rows()
         return values, chosen
 
     def _most_bins(self, edges: str) -> int:
         # Beyond this number every group of tied scores is a bin of its own, and more bins change nothing.
-        total = int(self.mass[:, -1].max())
+        total = self._rows()
         if edges != "equal_mass" or len(self.mass) > 1:
             return total
         weights = np.diff(self.mass[0])
-        return min(total, int(np.ceil(total / weights[weights > 0].min())))
+        return min(total, int(np.ceil(self.mass[0, -1] / weights[weights > 0].min())))
+
+    def _rows(self) -> int:
+        # Whole weights are numbers of rows; fractional ones have no such number, and a group counts once.
+        return int(self.mass[:, -1].max()) if self.mass.dtype == np.int64 else self.scores.shape[1]
 
     def ks(self) -> Floats:
         """Kolmogorov-Smirnov error: the largest |Σ(score - outcome)| over the lowest scores, over the total."""
@@ -135,8 +139,10 @@ def _look_up(prefix_sums: NDArray[Any], rows: NDArray[np.int64], starts: NDArray
 
 
 def _mass_starts(mass: NDArray[Any], bins: int) -> NDArray[np.int64]:
-    # The first group whose mass before it is at least k N / b.
-    return np.searchsorted(mass[:-1], -(-np.arange(bins + 1) * mass[-1] // bins))
+    # The first group whose mass before it is at least k N / b; whole numbers are compared as such.
+    if mass.dtype == np.int64:
+        return np.searchsorted(mass[:-1], -(-np.arange(bins + 1) * mass[-1] // bins))
+    return np.searchsorted(np.minimum(mass[:-1] * bins // mass[-1], bins - 1), np.arange(bins + 1))
 
 
 def _norm(weight: Floats, excess: Floats, norm: int | str) -> Floats:
