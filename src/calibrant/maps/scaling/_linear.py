@@ -12,13 +12,14 @@ from ...calibrator import Calibrator
 from ...fit_report import FitReport
 from ...parameters import AnyOf, Number, OneOf
 from ...passes import Sample
-from ._path import choose, solve, with_choice
+from ._evidence import Fitted, Prior, fit_by_evidence, fit_with, only_start
+from ._path import Choice, choose, with_choice, with_estimate
 from ._problem import Frame, Problem
 from .temperature import fit_temperature
 
 __all__ = ["LinearScaling"]
 
-STRENGTH = AnyOf(OneOf("cv"), Number(0.0))
+STRENGTH = AnyOf(OneOf("evidence", "cv"), Number(0.0))
 
 
 class LinearScaling(Calibrator):
@@ -51,30 +52,33 @@ class LinearScaling(Calibrator):
         self.temperature_ = 1.0 / first.beta
         self.floor_ = -float(np.log(sample.n_classes * (sample.total_weight + 1.0)))
         problem = Problem.of(sample, self._frame(), self._full)
-        shape = self._penalty(sample.n_classes)
-        chosen = choose(problem, shape) if self.strength == "cv" else None
-        self.strength_ = float(self.strength) if chosen is None else chosen.strength
-        theta, passes, converged = np.zeros(problem.size), 1, True
-        if np.isfinite(self.strength_):
-            start = theta if chosen is None else chosen.theta
-            found = solve(problem, self.strength_ * shape + _LEAST, start)
-            theta, passes, converged = found.theta, found.passes, found.converged
-        weights, intercept = problem.split(theta)
+        prior = Prior(np.zeros(problem.size, dtype=np.int64), self._penalty(sample.n_classes))
+        chosen = choose(problem, prior.shape) if self.strength == "cv" else None
+        fitted = self._fitted(problem, prior, chosen)
+        self.strength_ = float(fitted.precisions[0])
+        weights, intercept = problem.split(fitted.point.theta)
         self.weights_, self.intercept_ = weights.copy(), intercept.copy()
         before = first.report("nll")
         report = FitReport(
-            before.iterations + passes + (0 if chosen is None else chosen.passes),
-            (before.converged or bool(before.at_bound)) and converged,
+            before.iterations + fitted.passes,
+            (before.converged or bool(before.at_bound)) and fitted.converged,
             "nll",
             before.loss_before,
-            problem.sums(theta).loss / first.total,
+            fitted.point.sums.loss / first.total,
             at_bound=before.at_bound,
             messages=before.messages,
         )
-        return report if chosen is None else with_choice(report, chosen, sample)
+        if chosen is not None:
+            return with_choice(report, chosen, sample)
+        return with_estimate(report, problem, sample, fitted.point.theta, fitted.effective + 1.0)
+
+    def _fitted(self, problem: Problem, prior: Prior, chosen: Choice | None) -> Fitted:
+        if self.strength == "evidence":
+            return fit_by_evidence(problem, prior, np.array([2.0 * problem.k]))
+        strength = float(self.strength) if chosen is None else chosen.strength
+        if np.isfinite(strength):
+            return fit_with(problem, prior, np.array([strength]))
+        return only_start(problem, 1)
 
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
         return self._frame().apply(logits, self.weights_, self.intercept_)
-
-
-_LEAST = 1e-3  # keeps what no row speaks about (a class that never occurs) finite where the strength is zero

@@ -2,83 +2,82 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arrays import softmax
+from ...arrays import row_subsample, softmax
 from ...fit_report import FitReport, label_losses, with_held_out
 from ...passes import Sample
+from ._curvature import Metric, curvature
 from ._problem import Problem, Sums
-from ._solver import Metric, Solution, minimise
+from ._solver import minimise
 
-__all__ = ["Choice", "choose", "fold_numbers", "solve", "with_choice"]
+__all__ = ["Choice", "Point", "choose", "fold_numbers", "solve", "with_choice", "with_estimate"]
 
 _FOLDS = 5
 _ONE_FOLD, _TWO_FOLDS = 2_000_000, 300_000  # above so many scores one held-out fold, or two, tell as much as all
 _TOLERANCE = 3e-7  # of the loss of a row
 _STEP = 10**0.7
 _LOOSE = 30.0  # times the tolerance, along the path: what is compared there differs in the fourth digit
+_STRONGEST = 1.0  # a row; a parameter moves the scores by about one, so that this leaves it next to zero
 _SHORTEST, _LONGEST = 2, 14  # points of the path
+_JUDGED = 1 << 20  # scores whose rows tell the standard error of the held-out loss
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The chosen strength, the rows that were held out to find it, their losses, and parameters to start from."""
+    """The chosen strength, the rows that were held out to find it, their losses, and the passes it took."""
 
     strength: float
     strengths: list[float]
     curve: list[float]
     rows: NDArray[np.int64]
     losses: NDArray[np.float64]
-    theta: NDArray[np.float64]
     passes: int
 
 
+class Point(NamedTuple):
+    """Parameters, and the sums of the pass there."""
+
+    theta: NDArray[np.float64]
+    sums: Sums
+
+    @classmethod
+    def zero(cls, problem: Problem) -> Point:
+        """Return where every fit begins: all parameters zero."""
+        theta = np.zeros(problem.size)
+        return cls(theta, problem.sums(theta))
+
+
+class Solved(NamedTuple):
+    """The optimum, the passes it took, and whether the solver met its tolerance."""
+
+    point: Point
+    passes: int
+    converged: bool
+
+
 def solve(
-    problem: Problem, penalty: NDArray[np.float64], start: NDArray[np.float64], tolerance: float = 1.0
-) -> Solution:
-    """Minimise the summed log-loss + ½ Σ penalty · θ² from a start."""
+    problem: Problem, penalty: NDArray[np.float64], start: Point, metric: Metric, tolerance: float = 1.0
+) -> Solved:
+    """Minimise the summed log-loss + ½ Σ penalty · θ² from a start, in a metric."""
 
     def penalised(theta: NDArray[np.float64], sums: Sums) -> tuple[float, NDArray[np.float64]]:
         return sums.loss + 0.5 * float(penalty @ theta**2), sums.gradient + penalty * theta
 
     unit = _TOLERANCE * problem.sample.total_weight
-    at_start = problem.sums(start, curvature=not problem.few)
-    if at_start.curvature is None:
-        metric = _by_class(problem, penalty + 1e-12 * unit, start)
-    else:
-        metric = _by_parameter(1.0 / (at_start.curvature + penalty + 1e-12 * unit))
-    return minimise(
+    found = minimise(
         lambda theta: penalised(theta, problem.sums(theta)),
-        start,
-        penalised(start, at_start),
-        metric,
+        start.theta,
+        penalised(*start),
+        metric.apply,
         tolerance * unit,
     )
-
-
-def _by_parameter(inverse: NDArray[np.float64]) -> Metric:
-    return lambda vector: inverse * vector
-
-
-def _by_class(problem: Problem, penalty: NDArray[np.float64], theta: NDArray[np.float64]) -> Metric:
-    k = problem.k
-
-    def rows(vector: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.column_stack([vector[:-k].reshape(k, -1), vector[-k:]])
-
-    blocks = np.stack(list(problem.blocks(theta, np.arange(k))))
-    diagonal = np.arange(blocks.shape[1])
-    blocks[:, diagonal, diagonal] += rows(penalty) + 1e-9 * blocks[:, diagonal, diagonal]
-    inverses = np.linalg.inv(blocks)
-
-    def apply(vector: NDArray[np.float64]) -> NDArray[np.float64]:
-        found = (inverses @ rows(vector)[:, :, None])[:, :, 0]
-        return np.concatenate([found[:, :-1].ravel(), found[:, -1]])
-
-    return apply
+    value, gradient = found.value - 0.5 * float(penalty @ found.theta**2), found.gradient - penalty * found.theta
+    return Solved(Point(found.theta, Sums(value, gradient)), found.passes, found.converged)
 
 
 def fold_numbers(sample: Sample, count: int) -> NDArray[np.int64]:
@@ -99,30 +98,22 @@ def fold_numbers(sample: Sample, count: int) -> NDArray[np.int64]:
     return (mixed % np.uint64(count)).astype(np.int64)
 
 
-def choose(
-    problem: Problem,
-    shape: NDArray[np.float64],
-    start: float | None = None,
-    step: float = _STEP,
-    folds: int = _FOLDS,
-    favoured: float | None = None,
-) -> Choice:
+def choose(problem: Problem, shape: NDArray[np.float64]) -> Choice:
     """Choose the strength s of the penalty s · shape by cross-validation.
 
     The path falls from a strength that leaves temperature scaling alone; each fit starts at the one before, and the
-    path ends when the held-out loss has risen. A ``favoured`` strength on the path gives way only to one that is better
-    by more than the standard error of the difference.
+    path ends when the held-out loss has risen.
     """
     weights = problem.sample.weight_array
     size = problem.sample.logits.size
-    used = 1 if size > _ONE_FOLD else min(2, folds) if size > _TWO_FOLDS else folds
-    fold = fold_numbers(problem.sample, folds)
+    used = 1 if size > _ONE_FOLD else 2 if size > _TWO_FOLDS else _FOLDS
+    fold = fold_numbers(problem.sample, _FOLDS)
     groups = [np.flatnonzero((fold == f) & (weights > 0)) for f in range(used)]
     groups = [rows for rows in groups if 0 < len(rows) < np.count_nonzero(weights)]
     if not groups:
-        return Choice(np.inf, [np.inf], [np.nan], np.empty(0, np.int64), np.empty(0), np.zeros(problem.size), 0)
+        return Choice(np.inf, [np.inf], [np.nan], np.empty(0, np.int64), np.empty(0), 0)
     parts = [problem.without(rows) for rows in groups]
-    return _walk(problem, shape, parts, groups, start or _strongest(problem, shape), step, favoured)
+    return _walk(problem, shape, parts, groups)
 
 
 def _walk(
@@ -130,37 +121,28 @@ def _walk(
     shape: NDArray[np.float64],
     parts: list[Problem],
     groups: list[NDArray[np.int64]],
-    strength: float,
-    step: float,
-    favoured: float | None,
 ) -> Choice:
-    rows = np.concatenate(groups)
-    thetas = [np.zeros(problem.size) for _ in parts]
-    losses = np.concatenate([problem.losses(t, g) for t, g in zip(thetas, groups, strict=True)])
+    rows, strength = np.concatenate(groups), _STRONGEST * problem.sample.total_weight
+    points = [Point.zero(part) for part in parts]
+    bends = [curvature(part, at.theta) for part, at in zip(parts, points, strict=True)]
+    losses = np.concatenate([problem.losses(at.theta, g) for at, g in zip(points, groups, strict=True)])
     weights = problem.sample.weight_array[rows]
     strengths, curve, kept, passes = [np.inf], [float(weights @ losses / weights.sum())], [losses], 0
-    starts = [thetas[0]]
     while len(curve) < _LONGEST and (len(curve) <= _SHORTEST or np.argmin(curve) == len(curve) - 1):
-        solutions = [solve(p, strength * shape, t, _LOOSE) for p, t in zip(parts, thetas, strict=True)]
-        thetas = [s.theta for s in solutions]
+        penalty = strength * shape
+        solutions = [
+            solve(p, penalty, at, near.metric(penalty), _LOOSE)
+            for p, at, near in zip(parts, points, bends, strict=True)
+        ]
+        points = [s.point for s in solutions]
         passes += sum(s.passes for s in solutions)
-        losses = np.concatenate([problem.losses(t, g) for t, g in zip(thetas, groups, strict=True)])
+        losses = np.concatenate([problem.losses(at.theta, g) for at, g in zip(points, groups, strict=True)])
         strengths.append(strength)
         curve.append(float(weights @ losses / weights.sum()))
         kept.append(losses)
-        starts.append(thetas[0])
-        strength /= step
+        strength /= _STEP
     best = int(np.argmin(curve))
-    if favoured in strengths and not _clearly_better(kept[best], kept[strengths.index(favoured)], weights):
-        best = strengths.index(favoured)
-    return Choice(strengths[best], strengths, curve, rows, kept[best], starts[best], passes)
-
-
-def _clearly_better(losses: NDArray[np.float64], others: NDArray[np.float64], weights: NDArray[np.float64]) -> bool:
-    """Tell whether losses are below others on average by more than the standard error of the difference."""
-    gain = others - losses
-    mean = float(np.average(gain, weights=weights))
-    return mean > float(np.sqrt(weights @ (gain - mean) ** 2)) / float(weights.sum())
+    return Choice(strengths[best], strengths, curve, rows, kept[best], passes)
 
 
 def _losses_before(sample: Sample, rows: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -178,9 +160,20 @@ def with_choice(report: FitReport, chosen: Choice, sample: Sample) -> FitReport:
     return with_held_out(report, before, chosen.losses, sample.weight_array[chosen.rows])
 
 
-def _strongest(problem: Problem, shape: NDArray[np.float64]) -> float:
-    """Return a strength at which the penalty outweighs the data a hundredfold for the average parameter."""
-    curvature = problem.sums(np.zeros(problem.size), curvature=True).curvature
-    assert curvature is not None
-    held = shape > 0
-    return 100.0 * float(np.mean(curvature[held] / shape[held]))
+def with_estimate(
+    report: FitReport, problem: Problem, sample: Sample, theta: NDArray[np.float64], effective: float
+) -> FitReport:
+    """Fill in the held-out losses by Akaike's estimate: what the rows determine costs as much again on other rows.
+
+    The standard error comes from the spread of the rows' differences, on a choice of them where there are many.
+    """
+    rows = np.arange(sample.n)[row_subsample(sample.n, max(1000, _JUDGED // sample.n_classes))]
+    weights, total = sample.weight_array[rows], sample.total_weight
+    spread = with_held_out(report, _losses_before(sample, rows), problem.losses(theta, rows), weights)
+    error = (spread.held_out_error or 0.0) * float(np.sqrt(weights.sum() / total))
+    return replace(
+        report,
+        held_out_before=report.loss_before,
+        held_out_after=report.loss_after + effective / total,
+        held_out_error=float(np.hypot(error, np.sqrt(effective) / total)),
+    )

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import _core
+from ...arrays import row_subsample
 from ...passes import Sample, reduce
 from ...threads import get_threads
 
@@ -17,7 +18,6 @@ __all__ = ["Frame", "Problem", "Sums"]
 
 _FEW = 32  # classes up to which a full D goes by one fused pass, without matrix products
 _KEEP = 1 << 23  # up to this many scores the features of a full D are kept
-_MASS = 0.98  # of the variance of a class is in the rows that its block of the Hessian is summed over
 _BLOCK = 1 << 20  # scores worked on at a time where D is a full matrix
 
 
@@ -70,11 +70,10 @@ class Frame:
 
 
 class Sums(NamedTuple):
-    """Sums over rows: the log-loss, its gradient in (D, b), and the diagonal of its Hessian where asked for."""
+    """Sums over rows: the log-loss, and its gradient in (D, b)."""
 
     loss: float
     gradient: NDArray[np.float64]
-    curvature: NDArray[np.float64] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,31 +123,40 @@ class Problem:
         weights = theta[: -self.k]
         return (weights.reshape(self.k, -1) if self.full else weights), theta[-self.k :]
 
-    def sums(self, theta: NDArray[np.float64], curvature: bool = False) -> Sums:
-        """One pass: the weighted sums of the loss and its derivatives."""
+    def sums(self, theta: NDArray[np.float64]) -> Sums:
+        """One pass: the weighted sums of the loss and its gradient."""
         one_pass = self._diagonal_sums
         if self.full:
-            one_pass = self._few_sums if self.few and not curvature else self._full_sums
-        return Sums(*reduce(lambda rows: one_pass(rows, theta, curvature), self.sample))
+            one_pass = self._few_sums if self.few else self._full_sums
+        return Sums(*reduce(lambda rows: one_pass(rows, theta), self.sample))
 
-    def blocks(self, theta: NDArray[np.float64], classes: NDArray[np.int64]) -> Iterator[NDArray[np.float64]]:
-        """Yield the block of the Hessian of each class, over its row of D and its intercept.
+    def blocks(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the block of the Hessian of each class, over its row of D and its intercept: (K, m + 1, m + 1).
 
-        Only rows in which the class is in doubt matter to it: those that hold nearly all of its variance p (1 - p).
+        For a diagonal D, or a full one of few classes.
         """
-        if not self.full:
-            yield from self._diagonal_blocks(theta, classes)
-            return
         if self.few:
-            yield from reduce(lambda rows: self._few_blocks(rows, theta), self.sample)[classes]
-            return
-        variances = np.concatenate([self._variances(theta, part)[:, classes] for part in _parts(self.sample, self.k)])
-        used = np.concatenate([np.arange(self.sample.n)[part] for part in _parts(self.sample, self.k)])
-        for column in variances.T:
-            rows, weights = _most(column)
-            z = self._features(self.sample, self.centres[used[rows]], used[rows])
-            z = np.column_stack([z, np.ones(len(rows), dtype=z.dtype)]) * np.sqrt(weights).astype(z.dtype)[:, None]
-            yield (z.T @ z).astype(np.float64)
+            return reduce(lambda rows: self._few_blocks(rows, theta), self.sample)
+        dd, db, bb = reduce(lambda rows: self._vector_sums(rows, theta, True)[1], self.sample)[2:]
+        return np.stack([dd, db, db, bb], axis=1).reshape(self.k, 2, 2)
+
+    def variances(
+        self, theta: NDArray[np.float64], most: int
+    ) -> Iterator[tuple[NDArray[np.floating], NDArray[np.floating]]]:
+        """Yield blocks of (x, 1) and of w p (1 - p), from at most so many rows, weighted up to all of them."""
+        rows = self.sample.take(row_subsample(self.sample.n, most))
+        centres = self.centres[row_subsample(self.sample.n, most)]
+        scale = self.sample.total_weight / max(rows.total_weight, 1e-300)
+        weights, intercept = self.split(theta)
+        turned = weights.T.astype(rows.logits.dtype)
+        for part in _parts(rows, self.k):
+            z, c = rows.logits[part], centres[part]
+            x = self.frame.features(z, c)
+            p = x @ turned
+            _core.softmax_residual(p, z, c, None, None, self.frame.beta, intercept, get_threads())
+            w = np.full(len(p), scale) if rows.weights is None else scale * rows.weights[part]
+            v = p * (1 - p) * w.astype(p.dtype)[:, None]
+            yield np.column_stack([x, np.ones(len(x), dtype=x.dtype)]), v
 
     def losses(self, theta: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the log-losses of some rows."""
@@ -165,19 +173,13 @@ class Problem:
     def _centres_of(self, rows: Sample) -> NDArray[np.float64]:
         return self.centres if rows is self.sample else self.frame.centres(rows.logits)
 
-    def _diagonal_blocks(self, theta: NDArray[np.float64], classes: NDArray[np.int64]) -> Iterator[NDArray[np.float64]]:
-        for dd, db, bb in reduce(lambda rows: self._vector_sums(rows, theta, True)[1], self.sample)[2:, classes].T:
-            yield np.array([[dd, db], [db, bb]])
-
     def _few_blocks(self, rows: Sample, theta: NDArray[np.float64]) -> NDArray[np.float64]:
         return _core.matrix_blocks(rows.logits, self._centres_of(rows), rows.weights, *self._few_arguments(theta))
 
-    def _few_sums(
-        self, rows: Sample, theta: NDArray[np.float64], curvature: bool
-    ) -> tuple[float, NDArray[np.float64], None]:
+    def _few_sums(self, rows: Sample, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         args = (self._centres_of(rows), rows.labels, rows.weights, *self._few_arguments(theta))
         loss, sums = _core.matrix_sums(rows.logits, *args)
-        return loss, np.concatenate([sums[:-1].T.ravel(), sums[-1]]), None
+        return loss, np.concatenate([sums[:-1].T.ravel(), sums[-1]])
 
     def _few_arguments(self, theta: NDArray[np.float64]) -> tuple[Any, ...]:
         weights, intercept = self.split(theta)
@@ -186,16 +188,6 @@ class Problem:
         turned = np.ascontiguousarray(weights.T)
         return f.beta, f.floor, f.centred, mean, scale, turned, np.ascontiguousarray(intercept), get_threads()
 
-    def _variances(self, theta: NDArray[np.float64], part: NDArray[np.int64] | slice) -> NDArray[np.floating]:
-        """Return w p (1 - p) of some rows."""
-        s = self.sample
-        z, c, y = s.logits[part], self.centres[part], s.labels[part]
-        w = None if s.weights is None else s.weights[part]
-        weights, intercept = self.split(theta)
-        r = self._features(s, c, part) @ weights.T.astype(z.dtype)
-        _core.softmax_residual(r, z, c, y, w, self.frame.beta, intercept, get_threads())
-        return _variances(r, y, w)
-
     def _features(
         self, rows: Sample, centres: NDArray[np.float64], part: NDArray[np.int64] | slice
     ) -> NDArray[np.floating]:
@@ -203,11 +195,9 @@ class Problem:
             return self.kept[part]
         return self.frame.features(rows.logits[part], centres)
 
-    def _diagonal_sums(
-        self, rows: Sample, theta: NDArray[np.float64], curvature: bool
-    ) -> tuple[float, NDArray[np.float64], NDArray[np.float64] | None]:
-        loss, sums = self._vector_sums(rows, theta, curvature)
-        return loss, sums[:2].ravel(), sums[[2, 4]].ravel() if curvature else None
+    def _diagonal_sums(self, rows: Sample, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        loss, sums = self._vector_sums(rows, theta, False)
+        return loss, sums[:2].ravel()
 
     def _vector_sums(
         self, rows: Sample, theta: NDArray[np.float64], curvature: bool
@@ -217,14 +207,11 @@ class Problem:
         args = (f.beta, f.floor, f.centred, d, b, curvature, get_threads())
         return _core.vector_sums(rows.logits, self._centres_of(rows), rows.labels, rows.weights, *args)
 
-    def _full_sums(
-        self, rows: Sample, theta: NDArray[np.float64], curvature: bool
-    ) -> tuple[float, NDArray[np.float64], NDArray[np.float64] | None]:
+    def _full_sums(self, rows: Sample, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         weights, intercept = self.split(theta)
         weights = weights.T.astype(rows.logits.dtype)
         centres = self._centres_of(rows)
         loss, gradient = 0.0, np.zeros(self.size)
-        hessian = np.zeros(self.size) if curvature else None
         for part in _parts(rows, self.k):
             z, c, y = rows.logits[part], centres[part], rows.labels[part]
             w = None if rows.weights is None else rows.weights[part]
@@ -233,9 +220,7 @@ class Problem:
             losses = _core.softmax_residual(r, z, c, y, w, self.frame.beta, intercept, get_threads())
             loss += float(losses.sum() if w is None else losses @ w)
             self._add(gradient, r, x)
-            if hessian is not None:
-                self._add(hessian, _variances(r, y, w), x * x)
-        return loss, gradient, hessian
+        return loss, gradient
 
     def _add(self, total: NDArray[np.float64], by_class: NDArray[np.floating], x: NDArray[np.floating]) -> None:
         weights, intercept = self.split(total)
@@ -250,23 +235,3 @@ def _parts(rows: Sample, k: int) -> list[NDArray[np.int64] | slice]:
         return [slice(i, i + step) for i in range(0, rows.n, step)]
     used = np.flatnonzero(rows.weights)
     return [used[i : i + step] for i in range(0, len(used), step)]
-
-
-def _most(variances: NDArray[np.floating]) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
-    """Return the rows that hold nearly all of a class's variance, and weights that make up for the others."""
-    order = np.argsort(-variances, kind="stable")
-    mass = np.cumsum(variances[order], dtype=np.float64)
-    if mass[-1] <= 0:
-        return order[:1], variances[order[:1]]
-    rows = order[: int(np.searchsorted(mass, _MASS * mass[-1])) + 1]
-    return rows, variances[rows] * (mass[-1] / mass[len(rows) - 1])
-
-
-def _variances(
-    residuals: NDArray[np.floating], labels: NDArray[np.int64], weights: NDArray[np.float64] | None
-) -> NDArray[np.floating]:
-    """Return w p (1 - p) from w (p - onehot)."""
-    w = residuals.dtype.type(1) if weights is None else weights.astype(residuals.dtype)[:, None]
-    p = residuals / w
-    p[np.arange(len(labels)), labels] += 1
-    return p * (1 - p) * w

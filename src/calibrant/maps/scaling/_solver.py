@@ -20,10 +20,11 @@ Objective = Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]]
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Where the solver ended, the objective there, the passes it took, and whether it met its tolerance."""
+    """Where the solver ended, value and gradient there, the passes it took, and whether it met its tolerance."""
 
     theta: NDArray[np.float64]
     value: float
+    gradient: NDArray[np.float64]
     passes: int
     converged: bool
 
@@ -52,22 +53,22 @@ def minimise(
     """
     theta, (value, gradient) = start, first
     history: deque[tuple[NDArray[np.float64], NDArray[np.float64], float]] = deque(maxlen=_MEMORY)
-    passes = 1
+    passes = 0
     while passes < most:
         direction = _direction(gradient, history, inverse)
         slope = float(direction @ gradient)
         if -slope <= 2 * tolerance:
-            return Solution(theta, value, passes, True)
+            return Solution(theta, value, gradient, passes, True)
         step, found, used = _search(objective, theta, value, slope, direction)
         passes += used
         if found is None:  # no descent left at this precision
-            return Solution(theta, value, passes, -slope <= 1e-6 * abs(value))
+            return Solution(theta, value, gradient, passes, -slope <= 1e-6 * abs(value))
         moved, change = step * direction, found[1] - gradient
         curvature = float(moved @ change)
         if curvature > 1e-12 * float(moved @ moved):
             history.append((moved, change, curvature))
         theta, (value, gradient) = theta + moved, found
-    return Solution(theta, value, passes, False)
+    return Solution(theta, value, gradient, passes, False)
 
 
 def _direction(

@@ -16,16 +16,13 @@ from ...parameters import OneOf
 from ...passes import Sample, reduce
 from ...threads import get_threads
 from ...traits import Traits
-from ._evidence import maximise_evidence
-from ._path import choose, solve, with_choice
+from ._evidence import Prior, fit_by_evidence
+from ._path import with_estimate
 from ._problem import Frame, Problem
 from .ensemble import EnsembleTemperatureScaling
 from .temperature import TemperatureScaling
 
 __all__ = ["StructuredScaling"]
-
-_STEP = 4.0  # between the multiples of the evidence's strengths that are tried
-_FOLDS = 3
 
 
 class StructuredScaling(Calibrator):
@@ -36,10 +33,8 @@ class StructuredScaling(Calibrator):
        zero, and a few labels that the model thought impossible do not bend everything else.
     2. The parts of (D, b) - the classes' own slopes, the weights between classes, the intercepts and, for the matrix,
        the weight of how sure a row is (its mean log-probability) - each have a Gaussian prior around zero. Their
-       precisions maximise the evidence (MacKay 1992), in a few rounds that start where the last one ended.
-    3. A common multiple of these precisions is chosen by cross-validation on a short path. It begins with infinity,
-       which is step 1 alone, so that nothing is added that does not help on rows held out; the evidence's own
-       strengths give way only to what is better by more than a standard error.
+       precisions maximise the evidence (MacKay 1992).
+    3. Where that does not gain more on its rows than the parameters that they determine (Akaike), step 1 stays alone.
 
     The idea of structure, and the comparison with it, is due to Berta et al. 2026 (structured matrix scaling), who set
     the strengths by a rule in n and K.
@@ -90,26 +85,20 @@ class StructuredScaling(Calibrator):
         start = self._fit_base(sample)
         problem = self._problem(sample)
         groups = _groups(sample.n_classes, problem.full)
-        evidence = maximise_evidence(problem, groups, _first_guess(sample.n_classes))
-        chosen = choose(problem, evidence.precisions[groups], _STEP, _STEP, _FOLDS, favoured=1.0)
-        self.precisions_ = chosen.strength * evidence.precisions
-        theta, passes, converged = np.zeros(problem.size), 1, True
-        if np.isfinite(chosen.strength):
-            found = solve(problem, self.precisions_[groups], chosen.theta)
-            theta, passes, converged = found.theta, found.passes, found.converged
-        weights, intercept = problem.split(theta)
+        fitted = fit_by_evidence(problem, Prior(groups, np.ones(problem.size)), _first_guess(sample.n_classes))
+        self.precisions_ = fitted.precisions
+        weights, intercept = problem.split(fitted.point.theta)
         self.weights_, self.intercept_ = weights.copy(), intercept.copy()
         report = FitReport(
-            start.iterations + evidence.passes + chosen.passes + passes,
-            (start.converged or bool(start.at_bound)) and converged,
+            start.iterations + fitted.passes,
+            (start.converged or bool(start.at_bound)) and fitted.converged,
             "nll",
             start.loss_before,
-            problem.sums(theta).loss / sample.total_weight,
+            fitted.point.sums.loss / sample.total_weight,
             at_bound=start.at_bound,
             messages=start.messages,
-            details={"evidence": evidence.precisions.tolist()},
         )
-        return with_choice(report, chosen, sample)
+        return with_estimate(report, problem, sample, fitted.point.theta, fitted.effective + 3.0)
 
     def _fit_base(self, sample: Sample) -> FitReport:
         """Take the ensemble temperature if its two more parameters pay for themselves (BIC), else one temperature."""

@@ -22,9 +22,10 @@ class VectorScaling(LinearScaling):
 
     Parameters
     ----------
-    strength : "cv" or float
-        Precision of the Gaussian prior on every d_k and b_k, in rows' worth of log-loss; "cv" chooses it by
-        cross-validation, temperature scaling (infinite strength) included.
+    strength : "evidence", "cv" or float
+        Precision of the Gaussian prior on every d_k and b_k, in rows' worth of log-loss. "evidence"
+        chooses the one that maximises the marginal likelihood of the rows, "cv" by cross-validation, many times slower;
+        both know infinity, which is temperature scaling.
     inputs, classes
         See `Calibrator`.
 
@@ -51,7 +52,7 @@ class VectorScaling(LinearScaling):
     _full = False
     _centred = False
 
-    def __init__(self, strength: Any = "cv", *, inputs: str = "logits", classes: Any = None) -> None:
+    def __init__(self, strength: Any = "evidence", *, inputs: str = "logits", classes: Any = None) -> None:
         self.strength = strength
         self.inputs = inputs
         self.classes = classes
