@@ -14,6 +14,7 @@ from ..errors import InvalidInput
 from .cells import Cells, cells_of
 from .edges import bin_index, make_edges
 from .isotonic import isotonic_levels
+from .norms import inner
 from .views import Pairs, read, select
 
 __all__ = ["Decomposition", "brier_decomposition", "decompose", "nll_decomposition"]
@@ -71,9 +72,9 @@ def decompose(
     """Decomposition of the mean loss of pairs; ``method`` says how forecasts are recalibrated."""
     cells = cells_of(pairs)
     frequency, share = cells.frequencies, cells.share
-    overall = np.full_like(share, share @ frequency)
+    overall = np.full_like(share, inner(share, frequency))
     recalibrated = _recalibrated(cells, pairs, method, bins, edges)
-    score, refinement, uncertainty = (float(share @ loss(p, frequency)) for p in (cells.scores, recalibrated, overall))
+    score, refinement, uncertainty = (inner(share, loss(p, frequency)) for p in (cells.scores, recalibrated, overall))
     return Decomposition(score, score - refinement, uncertainty)
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from ..errors import InvalidInput
+from .norms import inner
 from .proper import brier_rows, nll_rows
 from .views import read
 
@@ -110,8 +111,8 @@ def compare_forecasts(
 
 def _mean_and_error(values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> tuple[float, float]:
     w = np.ones(len(values)) if weights is None else weights
-    total = w.sum()
-    mean = float(w @ values / total)
+    total = float(w.sum())
+    mean = inner(w, values) / total
     if total <= 1:
         return mean, math.inf
-    return mean, math.sqrt(float(w @ (values - mean) ** 2) / (total - 1) / total)
+    return mean, math.sqrt(inner(w, (values - mean) ** 2) / (total - 1) / total)

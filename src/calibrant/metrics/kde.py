@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..errors import InvalidInput
 from ..parameters import AnyOf, Number, OneOf
 from .cells import Cells, cells_of
-from .norms import Norm, check_norm
+from .norms import Norm, check_norm, inner
 from .triweight import triweight_sums
 from .views import Pairs
 
@@ -61,7 +61,7 @@ def kde(pairs: Pairs, *, norm: Norm = 1, bandwidth: Any = "reference", space: st
         raise InvalidInput("no such space", seen=repr(space), allowed="'probability' or 'logit'")
     if norm == "max":
         return float(gap[share > 1e-6 / _PLACES].max())
-    return float((share @ gap**norm / share.sum()) ** (1 / norm))
+    return float((inner(share, gap**norm) / share.sum()) ** (1 / norm))
 
 
 def bandwidth_of(rule: Any, scores: Array, weights: Array, outcomes: Array) -> float:
@@ -79,8 +79,8 @@ def _deviation(scores: Array, weights: Array) -> float:
     total = weights.sum()
     if total <= 0:
         return 0.0
-    mean = weights @ scores / total
-    return float(np.sqrt(weights @ (scores - mean) ** 2 / total))
+    mean = inner(weights, scores) / total
+    return float(np.sqrt(inner(weights, (scores - mean) ** 2) / total))
 
 
 def _in_probability_space(cells: Cells, bandwidth: Any) -> tuple[Array, Array]:

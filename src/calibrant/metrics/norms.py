@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidInput
 
-__all__ = ["Norm", "check_norm", "norm_of"]
+__all__ = ["Norm", "check_norm", "inner", "norm_of"]
 
 Norm: TypeAlias = Literal[1, 2, "max"]
 
@@ -20,10 +20,15 @@ def check_norm(norm: object, allowed: tuple[object, ...] = (1, 2, "max")) -> Non
         raise InvalidInput("no such norm", seen=repr(norm), allowed=" or ".join(map(repr, allowed)))
 
 
+def inner(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """Return Σ a·b by NumPy's pairwise sum: a threaded BLAS would sum in another order, and wait on a busy machine."""
+    return float(np.add.reduce(a * b))
+
+
 def norm_of(share: NDArray[np.float64], gap: NDArray[np.float64], norm: Norm) -> float:
     """Return (Σ share·gap^norm)^(1/norm), the largest gap for "max"; shares sum to one."""
     if len(gap) == 0:
         return 0.0
     if norm == "max":
         return float(gap.max())
-    return float(share @ gap) if norm == 1 else float(np.sqrt(share @ gap**2))
+    return inner(share, gap) if norm == 1 else float(np.sqrt(inner(share, gap**2)))

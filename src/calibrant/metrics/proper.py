@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
+from .norms import inner
 from .views import Forecasts, read
 
 __all__ = ["brier", "brier_rows", "nll", "nll_rows"]
@@ -69,4 +70,4 @@ def brier(
 def _mean(rows: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
     if weights is None:
         return float(rows.mean())
-    return float(rows[weights > 0] @ weights[weights > 0] / weights.sum())
+    return inner(rows[weights > 0], weights[weights > 0]) / float(weights.sum())
