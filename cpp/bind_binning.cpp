@@ -51,17 +51,17 @@ void bind_binning(nb::module_& m) {
         "logits"_a.noconvert(), "labels"_a, "weights"_a.none(), "columns"_a.none(), "values"_a.noconvert().none(),
         "edges"_a, "threads"_a);
     m.def(
-        "bin_apply",
-        [](Matrix<T> scores, Matrix<double> edges, Matrix<double> table, int threads, Output<T> out) {
-            require_same_shape(scores, out);
+        "bin_lift",
+        [](Matrix<T> logits, Matrix<double> edges, Matrix<double> table, bool normalize, int threads, Output<T> out) {
+            require_same_shape(logits, out);
             require_edges(edges.shape(1), table.shape(1));
-            if (edges.shape(0) != table.shape(0) || edges.shape(0) != scores.shape(1))
-                throw nb::value_error("one table a column");
+            if (edges.shape(0) != table.shape(0) || (edges.shape(0) != 1 && edges.shape(0) != logits.shape(1)))
+                throw nb::value_error("one table, or one a class");
             nb::gil_scoped_release release;
-            calibrant::bin_apply(scores.data(), scores.shape(0), scores.shape(1), edges.data(), table.data(),
-                                 edges.shape(1), threads, out.data());
+            calibrant::bin_lift(logits.data(), logits.shape(0), logits.shape(1), edges.data(), table.data(),
+                                edges.shape(0), edges.shape(1), normalize, threads, out.data());
         },
-        "scores"_a.noconvert(), "edges"_a, "table"_a, "threads"_a, "out"_a.noconvert());
+        "logits"_a.noconvert(), "edges"_a, "table"_a, "normalize"_a, "threads"_a, "out"_a.noconvert());
     m.def(
         "bin_look_up",
         [](Vector<T> scores, Vector<double> edges, Vector<double> table, int threads,

@@ -177,9 +177,34 @@ CALIBRANT_INLINE void row_own(const T* odds, std::int64_t k, const T* edges, con
 }
 
 template <class T>
-CALIBRANT_INLINE void apply_rows(const T* scores, std::int64_t from, std::int64_t to, std::int64_t k, const T* edges,
-                                 const T* table, std::int64_t count, std::int32_t* bin, T* out) {
-    for (std::int64_t i = from; i < to; ++i) row_own(scores + i * k, k, edges, table, count, bin, out + i * k);
+CALIBRANT_INLINE double row_sum(const T* q, std::int64_t k) {
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (std::int64_t j = 0; j < k; ++j) sum += q[j];
+    return sum;
+}
+
+template <class T>
+CALIBRANT_INLINE void lift_rows(const T* logits, std::int64_t from, std::int64_t to, std::int64_t k, const T* edges,
+                                const T* table, bool shared, std::int64_t count, int steps, bool normalize, T* odds,
+                                std::int32_t* bin, T* out) {
+    for (std::int64_t i = from; i < to; ++i) {
+        T* q = out + i * k;
+        log_odds_row(logits + i * k, k, odds);
+        if (shared)
+            row_shared(odds, k, edges, table, count, steps, bin, q);
+        else
+            row_own(odds, k, edges, table, count, bin, q);
+        if (!normalize) continue;
+        const double sum = row_sum(q, k);
+        if (!(sum > 0)) {
+            normalize_rows(logits + i * k, 1, k, false, 1, q);
+            continue;
+        }
+        const double inverse = 1.0 / sum;
+#pragma omp simd
+        for (std::int64_t j = 0; j < k; ++j) q[j] = static_cast<T>(q[j] * inverse);
+    }
 }
 
 #define CALIBRANT_BINNING_BLOCKS(T)                                                                                       \
@@ -195,9 +220,10 @@ CALIBRANT_INLINE void apply_rows(const T* scores, std::int64_t from, std::int64_
                                       std::int32_t* bin, double* out) {                                                   \
         bin_rows(logits, labels, weights, columns, values, from, to, k, edges, count, steps, odds, bin, out);             \
     }                                                                                                                     \
-    CALIBRANT_CLONES void apply_rows_of(const T* scores, std::int64_t from, std::int64_t to, std::int64_t k,              \
-                                        const T* edges, const T* table, std::int64_t count, std::int32_t* bin, T* out) {  \
-        apply_rows(scores, from, to, k, edges, table, count, bin, out);                                                   \
+    CALIBRANT_CLONES void lift_rows_of(const T* logits, std::int64_t from, std::int64_t to, std::int64_t k,               \
+                                       const T* edges, const T* table, bool shared, std::int64_t count, int steps,        \
+                                       bool normalize, T* odds, std::int32_t* bin, T* out) {                              \
+        lift_rows(logits, from, to, k, edges, table, shared, count, steps, normalize, odds, bin, out);                    \
     }                                                                                                                     \
     CALIBRANT_CLONES void look_up_of(const T* scores, std::int64_t n, const T* edges, const T* table, std::int64_t count, \
                                      int steps, std::int32_t* bin, T* out) {                                              \
@@ -259,13 +285,20 @@ void bin_sums(const T* logits, const std::int64_t* labels, const double* weights
 }
 
 template <class T>
-void bin_apply(const T* scores, std::int64_t n, std::int64_t k, const double* edges, const double* table,
-               std::int64_t n_edges, int threads, T* out) {
-    const std::vector<T> found = transposed(ceilings<T>(edges, k * n_edges), k, n_edges);
-    const std::vector<T> answers = transposed(cast<T>(table, k * (n_edges + 1)), k, n_edges + 1);
+void bin_lift(const T* logits, std::int64_t n, std::int64_t k, const double* edges, const double* table,
+              std::int64_t tables, std::int64_t n_edges, bool normalize, int threads, T* out) {
+    const bool shared = tables == 1;
+    Edges<T> found = shared ? prepared<T>(edges, n_edges) : Edges<T>{ceilings<T>(edges, tables * n_edges), n_edges, 0};
+    std::vector<T> answers = cast<T>(table, tables * (n_edges + 1));
+    if (!shared) {
+        found.values = transposed(found.values, tables, n_edges);
+        answers = transposed(answers, tables, n_edges + 1);
+    }
     for_blocks(n, k, threads, [&](std::int64_t, std::int64_t from, std::int64_t to) {
+        std::vector<T> odds(k);
         std::vector<std::int32_t> bin(k);
-        apply_rows_of(scores, from, to, k, found.data(), answers.data(), n_edges, bin.data(), out);
+        lift_rows_of(logits, from, to, k, found.values.data(), answers.data(), shared, n_edges, found.steps, normalize,
+                     odds.data(), bin.data(), out);
     });
 }
 
@@ -288,7 +321,8 @@ void bin_look_up(const T* scores, std::int64_t n, const double* edges, const dou
                                const std::int32_t*, const std::int32_t*, std::int64_t, int, double*);                     \
     template void bin_sums<T>(const T*, const std::int64_t*, const double*, const bool*, const T*, std::int64_t,          \
                               std::int64_t, const double*, std::int64_t, int, double*);                                   \
-    template void bin_apply<T>(const T*, std::int64_t, std::int64_t, const double*, const double*, std::int64_t, int, T*); \
+    template void bin_lift<T>(const T*, std::int64_t, std::int64_t, const double*, const double*, std::int64_t,           \
+                              std::int64_t, bool, int, T*);                                                               \
     template void bin_look_up<T>(const T*, std::int64_t, const double*, const double*, std::int64_t, int, T*);
 CALIBRANT_BINNING_INSTANCES(float)
 CALIBRANT_BINNING_INSTANCES(double)

@@ -23,10 +23,11 @@ template <class T>
 void bin_sums(const T* logits, const std::int64_t* labels, const double* weights, const bool* columns, const T* values,
               std::int64_t n, std::int64_t k, const double* edges, std::int64_t n_edges, int threads, double* out);
 
-// out_ij = table[j][bin of scores_ij], each column with edges (k, n_edges) and a table (k, n_edges + 1) of its own.
+// out_ij = table[t][bin of the log-odds of logits_ij], t = 0 (tables = 1) or j (tables = k); edges is (tables, n_edges),
+// table (tables, n_edges + 1). With normalize each row is divided by its sum (softmax of the logits where that is 0).
 template <class T>
-void bin_apply(const T* scores, std::int64_t n, std::int64_t k, const double* edges, const double* table,
-               std::int64_t n_edges, int threads, T* out);
+void bin_lift(const T* logits, std::int64_t n, std::int64_t k, const double* edges, const double* table,
+              std::int64_t tables, std::int64_t n_edges, bool normalize, int threads, T* out);
 
 // out_i = table[bin of scores_i] for plain scores.
 template <class T>

@@ -11,7 +11,8 @@ namespace calibrant {
 namespace {
 
 constexpr std::int64_t kChunk = 512;  // float lanes are emptied into doubles this often
-constexpr double kLarge = 0.01;       // above this probability -log(1 - p) is taken without its series
+constexpr std::int64_t kGlance = 64;  // scores are looked through for large ones only in stretches that have one
+constexpr double kLarge = 0.03;       // above this probability -log(1 - p) is taken without its series
 
 // -log(1 - p) for 0 <= p < kLarge.
 CALIBRANT_INLINE float minus_log1m(float p) { return p * (1.0f + p * (0.5f + p * (1.0f / 3 + p * 0.25f))); }
@@ -74,8 +75,9 @@ CALIBRANT_INLINE void log_odds_of(const T* z, std::int64_t k, T* out) {
     const T log_total = static_cast<T>(std::log1p(rest)), inverse = static_cast<T>(1.0 / total);
     const double most = -(rest > 1e-30 ? std::log(rest) : log_rest(z, k, top, place));  // the first largest's
     const T large = static_cast<T>(kLarge * total);
-    for (std::int64_t from = 0; from < k; from += kChunk) {
-        const std::int64_t to = std::min(from + kChunk, k);
+    const double least = std::log(0.999 * static_cast<double>(large));
+    for (std::int64_t from = 0; from < k; from += kGlance) {
+        const std::int64_t to = std::min(from + kGlance, k);
         int exact = 0;
 #pragma omp simd reduction(+ : exact)
         for (std::int64_t j = from; j < to; ++j) {
@@ -87,10 +89,8 @@ CALIBRANT_INLINE void log_odds_of(const T* z, std::int64_t k, T* out) {
         if (exact == 0) continue;
         for (std::int64_t j = from; j < to; ++j) {
             const double d = static_cast<double>(z[j]) - top;
-            if (d < -4.7) continue;
-            const double e = std::exp(d);
-            const double value = d == 0.0 ? most : std::min(d - std::log(total - e), most);
-            if (e >= 0.999 * static_cast<double>(large)) out[j] = static_cast<T>(value);
+            if (d < least) continue;
+            out[j] = static_cast<T>(d == 0.0 ? most : std::min(d - std::log(total - std::exp(d)), most));
         }
     }
     out[place] = static_cast<T>(most);

@@ -48,8 +48,13 @@ def bin_sums(
     edges: NDArray[np.float64],
     threads: int,
 ) -> NDArray[np.float64]: ...
-def bin_apply(
-    scores: NDArray[Any], edges: NDArray[np.float64], table: NDArray[np.float64], threads: int, out: NDArray[Any]
+def bin_lift(
+    logits: NDArray[Any],
+    edges: NDArray[np.float64],
+    table: NDArray[np.float64],
+    normalize: bool,
+    threads: int,
+    out: NDArray[Any],
 ) -> None: ...
 def bin_look_up(
     scores: NDArray[Any], edges: NDArray[np.float64], table: NDArray[np.float64], threads: int, out: NDArray[Any]

@@ -113,6 +113,9 @@ _ENTRIES = [
         "imax-platt", lambda: _shared(_lent("imax", PlattScaling())), "imax with Platt's answers", "Patel et al. 2021"
     ),
     Entry(
+        "imax-beta", lambda: _shared(_lent("imax", BetaCalibration())), "imax with beta's answers", "Patel et al. 2021"
+    ),
+    Entry(
         "imax-isotonic", lambda: _shared(_lent("imax", Isotonic())), "imax with isotonic answers", "Patel et al. 2021"
     ),
     Entry(

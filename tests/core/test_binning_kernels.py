@@ -81,16 +81,28 @@ def test_an_edge_between_two_floats_parts_them():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_each_column_may_have_its_own_table(dtype):
+@pytest.mark.parametrize("tables", [1, 37])
+def test_lift_looks_up_log_odds_and_normalises(dtype, tables):
     rng = np.random.default_rng(0)
-    scores = rng.normal(size=(300, 37)).astype(dtype)
-    edges, table = np.sort(rng.normal(size=(37, 5)), axis=1), rng.random((37, 6))
-    edges[3, 2:] = np.inf
-    out = np.empty_like(scores)
-    _core.bin_apply(scores, edges, table, 2, out)
+    z = (rng.normal(size=(300, 37)) * 3).astype(dtype)
+    edges, table = np.sort(rng.normal(size=(tables, 5)) * 4 - 5, axis=1), rng.random((tables, 6))
+    edges[0, 2:] = np.inf
+    scores, expected = log_odds(z).astype(np.float64), np.empty_like(z)
     for j in range(37):
-        place = np.searchsorted(edges[j], scores[:, j].astype(np.float64), side="right")
-        np.testing.assert_array_equal(out[:, j], table[j].astype(dtype)[place])
+        t = j % tables
+        expected[:, j] = table[t].astype(dtype)[np.searchsorted(edges[t], scores[:, j], side="right")]
+    out = np.empty_like(z)
+    _core.bin_lift(z, edges, table, False, 2, out)
+    np.testing.assert_array_equal(out, expected)
+    _core.bin_lift(z, edges, table, True, 2, out)
+    np.testing.assert_allclose(out, expected / expected.sum(axis=1, keepdims=True), rtol=1e-6)
+
+
+def test_rows_without_any_answer_get_the_softmax():
+    z = np.array([[0.0, 1.0, 2.0]])
+    out = np.empty_like(z)
+    _core.bin_lift(z, np.empty((1, 0)), np.zeros((1, 1)), True, 1, out)
+    np.testing.assert_allclose(out, np.exp(z) / np.exp(z).sum())
 
 
 def test_threads_change_no_bit():

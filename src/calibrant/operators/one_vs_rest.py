@@ -113,17 +113,24 @@ class OneVsRest(Calibrator):
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
         if self._is_binary:
             return self.maps_[0]._map(logits)
+        keep_top = self.traits.preserves_accuracy
+        if self.normalize == "sum" and not keep_top:
+            swept = self.binary_map._lift(self.maps_, logits, self.groups_, True)
+            if swept is not None:
+                return swept
         marginals = self._marginals(logits)
         if self.normalize == "softmax":
             some = marginals.any(axis=1)
             marginals[some] = softmax(_log_odds_of(marginals[some]))
-        keep_top = self.traits.preserves_accuracy
         _core.normalize_rows(np.ascontiguousarray(logits), keep_top, get_threads(), marginals)
         return marginals
 
     def _marginals(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
         if self._is_binary:
             return self.maps_[0]._map(logits)
+        swept = self.binary_map._lift(self.maps_, logits, self.groups_, False)
+        if swept is not None:
+            return swept
         out = np.empty(logits.shape, dtype=logits.dtype)
         for rows in row_blocks(*logits.shape):
             out[rows] = self.binary_map._map_groups(self.maps_, log_odds(logits[rows]), self.groups_)

@@ -56,7 +56,7 @@ class BinaryMap(Calibrator):
 
     A binary map implements ``_fit_pairs(pairs)``, which returns a `FitReport`, and ``_map_scores(log_odds)``, which
     answers an array of any shape with probabilities of that shape and dtype, for ±inf too. Used by itself it
-    calibrates the second of two classes. `OneVsRest` lifts it to K classes by the two hooks below, which a map
+    calibrates the second of two classes. `OneVsRest` lifts it to K classes by the three hooks below, which a map
     overrides where it can do better than one fit and one column at a time.
     """
 
@@ -100,6 +100,12 @@ class BinaryMap(Calibrator):
             columns = np.flatnonzero(groups == g)
             out[:, columns] = fitted._map_scores(np.ascontiguousarray(log_odds[:, columns]))
         return out
+
+    def _lift(
+        self, maps: list[BinaryMap], logits: NDArray[np.floating], groups: NDArray[np.int64], normalize: bool
+    ) -> NDArray[np.floating] | None:
+        """Answer logits (n, K) in one sweep where a map can: marginals, or with ``normalize`` rows that sum to 1."""
+        return None
 
     # Shared ---------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -135,7 +136,7 @@ class Binning(TableMap):
 
     def _fit_bins(self, data: BinData) -> FitReport:
         found = self._find_edges(data)
-        sums = data.sums(found.edges)
+        sums = found.sums if found.sums is not None and self.representatives == "frequency" else data.sums(found.edges)
         self.edges_ = found.edges
         self.counts_ = sums[:, 0]
         self.representatives_ = self._answers(sums, found.edges)
@@ -149,12 +150,10 @@ class Binning(TableMap):
             return _Found(_inner(equal_width(self.bins)))
         cells = data.cells
         if self.edges == "equal_mass":
-            bounds = cells.bounds(equal_mass(cells.scores, self.bins, cells.weights)[1:-1])
-            return _Found(cells.cuts[bounds - 1])
+            return _at(cells, cells.bounds(equal_mass(cells.scores, self.bins, cells.weights)[1:-1]))
         if self.edges == "kmeans":
             few = cells.thinned(_KMEANS_CELLS)
-            bounds = cells.bounds(_inner(kmeans(expit(few.scores), self.bins, few.weights)))
-            return _Found(cells.cuts[bounds - 1])
+            return _at(cells, cells.bounds(_inner(kmeans(expit(few.scores), self.bins, few.weights))))
         return self._informed_edges(cells)
 
     def _informed_edges(self, cells: FineCells) -> _Found:
@@ -164,7 +163,7 @@ class Binning(TableMap):
         if self.edges == "mi":
             bounds, details = optimal_partition(cells, self.bins, start.bounds), {}
         details["information"] = partition_information(cells, bounds)
-        return _Found(cells.cuts[bounds - 1], len(start.losses), start.converged, details)
+        return replace(_at(cells, bounds), iterations=len(start.losses), converged=start.converged, details=details)
 
     def _answers(self, sums: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.float64]:
         weights, positives, scores, values = sums.T
@@ -185,20 +184,22 @@ class Binning(TableMap):
         return isotonic_regression(answers, sample_weight=counts) if self.monotone and s > 0 else answers
 
 
+@dataclass(frozen=True, eq=False)
 class _Found:
-    """Edges and how they were found."""
+    """Edges, how they were found and, where they lie between cells, the weight and the positives of their bins."""
 
-    def __init__(
-        self,
-        edges: NDArray[np.float64],
-        iterations: int = 0,
-        converged: bool = True,
-        details: dict[str, Any] | None = None,
-    ) -> None:
-        self.edges = edges
-        self.iterations = iterations
-        self.converged = converged
-        self.details = details or {}
+    edges: NDArray[np.float64]
+    sums: NDArray[np.float64] | None = None
+    iterations: int = 0
+    converged: bool = True
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+def _at(cells: FineCells, bounds: NDArray[np.int64]) -> _Found:
+    """Bins that begin at these cells."""
+    merged = cells.merged(bounds)
+    nothing = np.zeros(merged.count)
+    return _Found(merged.cuts, np.stack([merged.weights, merged.outcomes, nothing, nothing], axis=1))
 
 
 def _inner(edges: NDArray[np.float64]) -> NDArray[np.float64]:

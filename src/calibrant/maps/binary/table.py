@@ -60,17 +60,18 @@ class TableMap(BinaryMap):
         _core.bin_look_up(flat, self.edges_, self.representatives_, get_threads(), out)
         return out.reshape(log_odds.shape)
 
-    def _map_groups(
-        self, maps: list[BinaryMap], log_odds: NDArray[np.floating], groups: NDArray[np.int64]
-    ) -> NDArray[np.floating]:
-        if len(maps) == 1:
-            return maps[0]._map_scores(log_odds)
+    def _lift(
+        self, maps: list[BinaryMap], logits: NDArray[np.floating], groups: NDArray[np.int64], normalize: bool
+    ) -> NDArray[np.floating] | None:
         tables = [m for m in maps if isinstance(m, TableMap)]
-        if max(len(m.edges_) for m in tables) > _MOST_COUNTED:
-            return super()._map_groups(maps, log_odds, groups)
+        if len(tables) > 1 and max(len(m.edges_) for m in tables) > _MOST_COUNTED:
+            return None
         edges, table = _stacked(tables)
-        out = np.empty_like(log_odds)
-        _core.bin_apply(log_odds, edges[groups], table[groups], get_threads(), out)
+        if len(tables) > 1:
+            edges, table = edges[groups], table[groups]
+        logits = np.ascontiguousarray(logits)
+        out = np.empty_like(logits)
+        _core.bin_lift(logits, edges, table, normalize, get_threads(), out)
         return out
 
 
