@@ -28,31 +28,20 @@ def _fitted(calibrator: Calibrator, rows: int = 120, k: int = 4) -> tuple[Calibr
         return calibrator.fit(z, y), z
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", registry.names())
-def test_round_trip_is_exact(name: str, dtype: str, tmp_path: Path) -> None:
-    k = 2 if name in _binary_only() else 4
-    fitted, z = _fitted(make(name), k=k)
+def test_round_trip_is_exact(name: str, tmp_path: Path) -> None:
+    try:
+        fitted, z = _fitted(make(name), rows=80)
+    except InvalidInput:  # a map of one event
+        fitted, z = _fitted(make(name), rows=80, k=2)
     fitted.save(tmp_path / "m.calibrant")
     loaded = calibrant.load(tmp_path / "m.calibrant")
-    scores = (z * 1.1).astype(dtype)
-    assert loaded.predict_proba(scores).tobytes() == fitted.predict_proba(scores).tobytes()
-    assert (loaded.predict(scores) == fitted.predict(scores)).all()
     assert type(loaded) is type(fitted)
     assert repr(loaded) == repr(fitted)
-
-
-def _binary_only() -> list[str]:
-    z, y = overconfident(40, 3)
-    bad = []
-    for entry in registry.entries():
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", CalibrationWarning)
-                entry.build().fit(z, y)
-        except InvalidInput:
-            bad.append(entry.name)
-    return bad
+    for dtype in ("float32", "float64"):
+        scores = (z * 1.1).astype(dtype)
+        assert loaded.predict_proba(scores).tobytes() == fitted.predict_proba(scores).tobytes()
+        assert (loaded.predict(scores) == fitted.predict(scores)).all()
 
 
 def test_nested_chain_round_trip(tmp_path: Path) -> None:

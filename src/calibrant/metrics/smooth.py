@@ -53,7 +53,7 @@ def _fixed_point(spectrum: NDArray[np.float64]) -> float:
     # smECE_σ falls with σ towards the overall gap, so the fixed point lies between that and the value there.
     low = abs(float(spectrum[0])) * np.sqrt(_PLACES)
     high = _smoothed(spectrum, low)
-    if high <= low + 1e-12:
+    if high <= low + 1e-12 or _smoothed(spectrum, high) >= high:  # equal but for rounding: high is the fixed point
         return high
     root: Any = brentq(lambda width: _smoothed(spectrum, width) - width, low, high, xtol=1e-10)
     return float(root)
