@@ -26,14 +26,20 @@ void bind_lift(nb::module_& m) {
         "logits"_a.noconvert(), "keep_top"_a, "threads"_a, "marginals"_a.noconvert());
 }
 
-// starts must rise from 0 to the number of values, and groups lie among them.
-inline void require_groups(const Labels& groups, const Labels& starts, std::size_t values, std::size_t k) {
+// starts must rise from 0 to the number of values.
+void require_starts(const Labels& starts, std::size_t values) {
     const std::int64_t count = static_cast<std::int64_t>(starts.shape(0)) - 1;
-    bool good = count >= 1 && starts.data()[0] == 0 && starts.data()[count] == static_cast<std::int64_t>(values) &&
-                groups.shape(0) == k;
+    bool good = count >= 1 && starts.data()[0] == 0 && starts.data()[count] == static_cast<std::int64_t>(values);
     for (std::int64_t g = 0; good && g < count; ++g) good = starts.data()[g] <= starts.data()[g + 1];
-    for (std::size_t j = 0; good && j < k; ++j) good = groups.data()[j] >= 0 && groups.data()[j] < count;
-    if (!good) throw nb::value_error("groups, starts and values do not fit one another");
+    if (!good) throw nb::value_error("starts and values do not fit one another");
+}
+
+void require_groups(const Labels& groups, const Labels& starts, std::size_t values, std::size_t k) {
+    require_starts(starts, values);
+    bool good = groups.shape(0) == k;
+    for (std::size_t j = 0; good && j < k; ++j)
+        good = groups.data()[j] >= 0 && groups.data()[j] < static_cast<std::int64_t>(starts.shape(0)) - 1;
+    if (!good) throw nb::value_error("groups and starts do not fit one another");
 }
 
 template <class T>
@@ -49,24 +55,34 @@ void bind_isotonic(nb::module_& m) {
         },
         "logits"_a.noconvert(), "labels"_a, "threads"_a);
     m.def(
+        "merge_close",
+        [](Vector<T> sorted, Labels starts, double resolution) {
+            require_starts(starts, sorted.shape(0));
+            auto fresh_ones = fresh<std::uint8_t>({sorted.shape(0)});
+            auto bounds = fresh<T>({sorted.shape(0)});
+            calibrant::merge_close(sorted.data(), starts.data(), starts.shape(0) - 1, resolution, fresh_ones.data(),
+                                   bounds.data());
+            return nb::make_tuple(fresh_ones, bounds);
+        },
+        "sorted"_a.noconvert(), "starts"_a, "resolution"_a);
+    m.def(
         "negatives_between",
-        [](Matrix<T> logits, Labels labels, Weights weights, Labels groups, Labels starts, Vector<T> positives,
-           double limit, int threads) {
+        [](Matrix<T> logits, Labels labels, Weights weights, Labels groups, Labels starts, Vector<T> bounds, int threads) {
             require_rows(logits, labels, weights);
-            require_groups(groups, starts, positives.shape(0), logits.shape(1));
-            const std::size_t count = starts.shape(0) - 1, size = positives.shape(0) + count;
+            require_groups(groups, starts, bounds.shape(0), logits.shape(1));
+            const std::size_t count = starts.shape(0) - 1, size = bounds.shape(0) + count;
             auto counts = fresh<double>({size});
             auto largest = fresh<T>({size});
             {
                 nb::gil_scoped_release release;
                 calibrant::negatives_between(logits.data(), labels.data(), data_of(weights), logits.shape(0), logits.shape(1),
-                                             groups.data(), starts.data(), count, positives.data(), static_cast<T>(limit), threads,
-                                             counts.data(), largest.data());
+                                             groups.data(), starts.data(), count, bounds.data(), threads, counts.data(),
+                                             largest.data());
             }
             return nb::make_tuple(counts, largest);
         },
-        "logits"_a.noconvert(), "labels"_a, "weights"_a.none(), "groups"_a, "starts"_a, "positives"_a.noconvert(),
-        "limit"_a, "threads"_a);
+        "logits"_a.noconvert(), "labels"_a, "weights"_a.none(), "groups"_a, "starts"_a, "bounds"_a.noconvert(),
+        "threads"_a);
     m.def(
         "isotonic_apply",
         [](Matrix<T> scores, Labels groups, Labels starts, Vector<T> knots, Vector<double> values, bool steps,
@@ -110,10 +126,9 @@ void bind_pooling(nb::module_& m) {
     m.def(
         "pool_adjacent",
         [](Vector<double> sums, Vector<double> weights, Labels starts) {
+            require_starts(starts, sums.shape(0));
+            if (sums.shape(0) != weights.shape(0)) throw nb::value_error("sums and weights differ in length");
             const std::size_t count = starts.shape(0) - 1;
-            if (starts.shape(0) < 2 || sums.shape(0) != weights.shape(0) || starts.data()[0] != 0 ||
-                starts.data()[count] != static_cast<std::int64_t>(sums.shape(0)))
-                throw nb::value_error("sums, weights and starts do not fit one another");
             auto levels = fresh<double>({sums.shape(0)});
             nb::gil_scoped_release release;
             calibrant::pool_adjacent(sums.data(), weights.data(), starts.data(), count, levels.data());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "lift.hpp"
@@ -87,6 +88,18 @@ double share_of_rise(double x, double a, double b) {
     return std::clamp(std::expm1(a - x) / std::expm1(a - b) * ratio, 0.0, 1.0);
 }
 
+// The least score that counts as equal to x. Log-odds of equal probabilities differ by the rounding of their rows' sums.
+template <class T>
+double equal_from(T x, double resolution) {
+    const double rounding = std::is_same_v<T, float> ? 1e-6 : 1e-14;
+    const double near = x - rounding * (1 + std::abs(static_cast<double>(x)));
+    if (resolution == 0) return near;
+    const double e = std::exp(-std::abs(static_cast<double>(x)));
+    const double p = x < 0 ? e / (1 + e) - resolution : 1 / (1 + e) - resolution;
+    const double c = x < 0 ? 1 - p : e / (1 + e) + resolution;
+    return std::min(near, p > 0 ? std::log(p / c) : -1e30);
+}
+
 template <class T>
 struct Curve {
     const Search<T>& search;
@@ -129,11 +142,28 @@ void label_log_odds(const T* logits, const std::int64_t* labels, std::int64_t n,
 }
 
 template <class T>
+void merge_close(const T* sorted, const std::int64_t* starts, std::int64_t group_count, double resolution,
+                 std::uint8_t* fresh, T* bounds) {
+    for (std::int64_t g = 0; g < group_count; ++g) {
+        T anchor = 0;
+        for (std::int64_t i = starts[g]; i < starts[g + 1]; ++i) {
+            const bool first = i == starts[g];
+            const double from = equal_from(sorted[i], resolution);
+            fresh[i] = first || from > anchor;
+            if (!fresh[i]) continue;
+            anchor = sorted[i];
+            const T bound = static_cast<T>(from);
+            bounds[i] = first ? bound : std::max(bound, std::nextafter(sorted[i - 1], sorted[i]));
+        }
+    }
+}
+
+template <class T>
 void negatives_between(const T* logits, const std::int64_t* labels, const double* weights, std::int64_t n, std::int64_t k,
-                       const std::int64_t* groups, const std::int64_t* starts, std::int64_t group_count, const T* positives,
-                       T limit, int threads, double* counts, T* largest) {
+                       const std::int64_t* groups, const std::int64_t* starts, std::int64_t group_count, const T* bounds,
+                       int threads, double* counts, T* largest) {
     const std::int64_t size = starts[group_count] + group_count, parts = std::min(n, kParts);
-    const Search<T> search(positives, starts, group_count);
+    const Search<T> search(bounds, starts, group_count);
     std::vector<Tally<T>> tallies(parts, Tally<T>(size));
     for_parts(parts, threads, [&](std::int64_t part) {
         std::vector<T> odds(k);
@@ -141,8 +171,6 @@ void negatives_between(const T* logits, const std::int64_t* labels, const double
             const double weight = weights ? weights[i] : 1.0;
             if (weight == 0) continue;
             log_odds_row(logits + i * k, k, odds.data());
-            if (std::isfinite(limit))
-                for (T& x : odds) x = std::clamp(x, -limit, limit);
             if (group_count == 1)
                 tally_row_shared(odds.data(), labels[i], weight, k, search, tallies[part]);
             else
@@ -195,9 +223,10 @@ void isotonic_apply(const T* x, std::int64_t n, std::int64_t k, const std::int64
 }
 
 #define CALIBRANT_ISOTONIC(T)                                                                                              \
+    template void merge_close<T>(const T*, const std::int64_t*, std::int64_t, double, std::uint8_t*, T*);                    \
     template void label_log_odds<T>(const T*, const std::int64_t*, std::int64_t, std::int64_t, int, T*);                     \
     template void negatives_between<T>(const T*, const std::int64_t*, const double*, std::int64_t, std::int64_t,           \
-                                       const std::int64_t*, const std::int64_t*, std::int64_t, const T*, T, int, double*, T*); \
+                                       const std::int64_t*, const std::int64_t*, std::int64_t, const T*, int, double*, T*); \
     template void isotonic_apply<T>(const T*, std::int64_t, std::int64_t, const std::int64_t*, const std::int64_t*,        \
                                     std::int64_t, const T*, const double*, bool, double, int, T*);
 CALIBRANT_ISOTONIC(float)

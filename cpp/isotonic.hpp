@@ -13,13 +13,20 @@ namespace calibrant {
 template <class T>
 void label_log_odds(const T* logits, const std::int64_t* labels, std::int64_t n, std::int64_t k, int threads, T* out);
 
-// The negatives of group g that lie in [positive i - 1, positive i) are summed up at starts[g] + g + i: their weight into
-// counts, their largest into largest (-inf where there are none). Log-odds beyond ±limit count as ±limit. Rows of weight
-// zero are passed over; weights may be null.
+// Scores that differ by rounding alone are one score: fresh[i] = 1 where sorted[i] is the first of its like within its
+// group, and bounds[i] (set there only) is what still counts as equal to it from below. With resolution > 0 probabilities
+// within that of one another are equal too.
+template <class T>
+void merge_close(const T* sorted, const std::int64_t* starts, std::int64_t group_count, double resolution,
+                 std::uint8_t* fresh, T* bounds);
+
+// The negatives of group g that lie in [bound i - 1, bound i) are summed up at starts[g] + g + i: their weight into
+// counts, their largest into largest (-inf where there are none). Rows of weight zero are passed over; weights
+// may be null.
 template <class T>
 void negatives_between(const T* logits, const std::int64_t* labels, const double* weights, std::int64_t n, std::int64_t k,
-                       const std::int64_t* groups, const std::int64_t* starts, std::int64_t group_count, const T* positives,
-                       T limit, int threads, double* counts, T* largest);
+                       const std::int64_t* groups, const std::int64_t* starts, std::int64_t group_count, const T* bounds,
+                       int threads, double* counts, T* largest);
 
 // Pools adjacent violators: levels[i] = the isotonic fit of sums[i] / weights[i] within each group; weights are positive.
 void pool_adjacent(const double* sums, const double* weights, const std::int64_t* starts, std::int64_t group_count,

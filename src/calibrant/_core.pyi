@@ -111,14 +111,16 @@ def curve_apply(
     out: NDArray[Any],
 ) -> None: ...
 def label_log_odds(logits: NDArray[Any], labels: NDArray[np.int64], threads: int) -> NDArray[Any]: ...
+def merge_close(
+    sorted: NDArray[Any], starts: NDArray[np.int64], resolution: float
+) -> tuple[NDArray[np.uint8], NDArray[Any]]: ...
 def negatives_between(
     logits: NDArray[Any],
     labels: NDArray[np.int64],
     weights: NDArray[np.float64] | None,
     groups: NDArray[np.int64],
     starts: NDArray[np.int64],
-    positives: NDArray[Any],
-    limit: float,
+    bounds: NDArray[Any],
     threads: int,
 ) -> tuple[NDArray[np.float64], NDArray[Any]]: ...
 def logistic_sums(

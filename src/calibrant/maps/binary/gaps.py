@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +20,13 @@ __all__ = ["Gaps", "gaps_of_groups", "gaps_of_pairs"]
 class Gaps:
     """Group by group: the distinct positives in order, and the negatives from each to the next.
 
+    Positives that differ by rounding alone are one; scores are rounded differently in rows that sum up differently.
+
     Attributes
     ----------
-    positives : array of shape (m,)
-        Log-odds; group g owns ``starts[g]:starts[g + 1]``.
+    bounds, firsts, tops : array of shape (m,)
+        Log-odds from which on a score equals the positive or exceeds it, and the least and largest score that are
+        this positive; group g owns ``starts[g]:starts[g + 1]``.
     weights : float64 array of shape (m,)
         Of the positives.
     starts : int64 array of shape (G + 1,)
@@ -31,7 +35,9 @@ class Gaps:
         equal it) to the next; group g owns ``starts[g] + g : starts[g + 1] + g + 1``. -inf where there are none.
     """
 
-    positives: NDArray[np.floating]
+    bounds: NDArray[np.floating]
+    firsts: NDArray[np.floating]
+    tops: NDArray[np.floating]
     weights: NDArray[np.float64]
     starts: NDArray[np.int64]
     counts: NDArray[np.float64]
@@ -40,33 +46,31 @@ class Gaps:
     def __add__(self, other: Gaps) -> Gaps:
         """Return the same positives with the negatives of both."""
         counts, largest = self.counts + other.counts, np.maximum(self.largest, other.largest)
-        return Gaps(self.positives, self.weights, self.starts, counts, largest)
+        return replace(self, counts=counts, largest=largest)
 
 
-def gaps_of_pairs(pairs: Pairs, limit: float) -> Gaps:
-    """Return the gaps of one set of pairs; log-odds beyond ±limit count as ±limit."""
-    scores, weights = np.clip(pairs.log_odds, -limit, limit), pairs.weight_array
-    positive = pairs.outcomes
-    values, totals, starts = _distinct(scores[positive], weights[positive], np.zeros(positive.sum(), dtype=np.int64), 1)
-    place = np.searchsorted(values, scores[~positive], side="right")
-    counts = np.bincount(place, weights[~positive], minlength=len(values) + 1).astype(np.float64)
-    largest = np.full(len(values) + 1, -np.inf, dtype=scores.dtype)
-    np.maximum.at(largest, place, scores[~positive])
-    return Gaps(values, totals, starts, counts, largest)
+def gaps_of_pairs(pairs: Pairs, resolution: float) -> Gaps:
+    """Return the gaps of one set of pairs; probabilities within ``resolution`` of one another are one score."""
+    scores, weights = pairs.log_odds, pairs.weight_array
+    hit, miss = np.flatnonzero(pairs.outcomes), np.flatnonzero(~pairs.outcomes)
+    known = _distinct(scores[hit], weights[hit], np.zeros(len(hit), np.int64), 1, resolution)
+    bounds = known[0]
+    place = np.searchsorted(bounds, scores[miss], side="right")
+    counts = np.bincount(place, weights[miss], minlength=len(bounds) + 1).astype(np.float64)
+    largest = np.full(len(bounds) + 1, -np.inf, dtype=scores.dtype)
+    np.maximum.at(largest, place, scores[miss])
+    return Gaps(*known, counts, largest)
 
 
-def gaps_of_groups(sample: Sample, groups: NDArray[np.int64], limit: float) -> Gaps:
+def gaps_of_groups(sample: Sample, groups: NDArray[np.int64], resolution: float) -> Gaps:
     """Return the gaps of all groups of classes, by two passes over the rows and no sort of all n·K scores."""
-    scores, labels, weights = zip(*reduce(_label_scores, sample), strict=True)
-    values = np.clip(np.concatenate(scores), -limit, limit)
-    owners, count = groups[np.concatenate(labels)], int(groups.max()) + 1
-    positives, totals, starts = _distinct(values, np.concatenate(weights), owners, count)
+    scores, labels, weights = (np.concatenate(part) for part in zip(*reduce(_label_scores, sample), strict=True))
+    known = _distinct(scores, weights, groups[labels], int(groups.max()) + 1, resolution)
+    bounds, starts = known[0], known[-1]
 
     def negatives(rows: Sample) -> Gaps:
-        found = _core.negatives_between(
-            rows.logits, rows.labels, rows.weights, groups, starts, positives, limit, get_threads()
-        )
-        return Gaps(positives, totals, starts, *found)
+        found = _core.negatives_between(rows.logits, rows.labels, rows.weights, groups, starts, bounds, get_threads())
+        return Gaps(*known, *found)
 
     return reduce(negatives, sample)
 
@@ -81,13 +85,15 @@ def _label_scores(rows: Sample) -> list[tuple[NDArray[np.floating], NDArray[np.i
 
 
 def _distinct(
-    scores: NDArray[np.floating], weights: NDArray[np.float64], owners: NDArray[np.int64], count: int
-) -> tuple[NDArray[np.floating], NDArray[np.float64], NDArray[np.int64]]:
-    """Sorted distinct scores of each owner, their total weights, and where each owner's begin."""
+    scores: NDArray[np.floating], weights: NDArray[np.float64], owners: NDArray[np.int64], count: int, resolution: float
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.float64], NDArray[np.int64]]:
+    """Distinct scores of each owner in order: bounds, firsts, tops, total weights, where each owner's begin."""
     order = np.lexsort((scores, owners))
     scores, owners = scores[order], owners[order]
-    fresh = np.ones(len(scores), dtype=bool)
-    fresh[1:] = (scores[1:] != scores[:-1]) | (owners[1:] != owners[:-1])
+    fresh, bounds = _core.merge_close(scores, np.searchsorted(owners, np.arange(count + 1)), resolution)
     begin = np.flatnonzero(fresh)
-    totals = np.add.reduceat(weights[order], begin) if len(begin) else np.zeros(0)
-    return scores[begin], totals, np.searchsorted(owners[begin], np.arange(count + 1))
+    if not len(begin):
+        return bounds, scores, scores, np.zeros(0), np.zeros(count + 1, dtype=np.int64)
+    tops = scores[np.append(begin[1:], len(scores)) - 1]
+    totals = np.add.reduceat(weights[order], begin)
+    return bounds[begin], scores[begin], tops, totals, np.searchsorted(owners[begin], np.arange(count + 1))

@@ -20,7 +20,7 @@ from .gaps import Gaps, gaps_of_groups, gaps_of_pairs
 
 __all__ = ["Isotonic"]
 
-_CLOSEST = np.log(1e15)  # scikit-learn takes probabilities within 1e-15 of one another for one
+_CLOSEST = 1e-15  # scikit-learn takes probabilities within this of one another for one
 
 
 class Isotonic(BinaryMap):
@@ -41,7 +41,8 @@ class Isotonic(BinaryMap):
         False for plain steps: each holds until the next begins.
     smoothing : float
         Pseudo-count. A step of weight w and frequency f answers (w f + s/2) / (w + s), pooled again where that breaks
-        the order, so that no answer is exactly 0 or 1. 0 is the papers' form.
+        the order, so that no answer is exactly 0 or 1. 0 is the papers' form, which is scikit-learn's: it also takes
+        probabilities within 1e-15 of one another for one, where otherwise log-odds tell 1 - 1e-16 from 1 - 1e-30.
     inputs, classes
         See `Calibrator`.
 
@@ -86,7 +87,7 @@ class Isotonic(BinaryMap):
         return self.strict
 
     def _fit_pairs(self, pairs: Pairs) -> FitReport:
-        knots, values, _ = knots_of(gaps_of_pairs(pairs, self._limit), self.smoothing)
+        knots, values, _ = knots_of(gaps_of_pairs(pairs, self._resolution), self.smoothing)
         self.knots_, self.values_ = knots, values
         return FitReport(0, True, "nll", pairs.raw_nll(), pairs.mean_nll(self._map_scores(pairs.log_odds)))
 
@@ -96,7 +97,7 @@ class Isotonic(BinaryMap):
         return self._map_groups([self], flat, groups).reshape(log_odds.shape)
 
     def _fit_groups(self, sample: Sample, groups: NDArray[np.int64]) -> list[BinaryMap]:
-        knots, values, starts = knots_of(gaps_of_groups(sample, groups, self._limit), self.smoothing)
+        knots, values, starts = knots_of(gaps_of_groups(sample, groups, self._resolution), self.smoothing)
         maps: list[BinaryMap] = []
         for begin, end in pairwise(starts):
             fitted = self.unfitted()
@@ -119,8 +120,8 @@ class Isotonic(BinaryMap):
         return out
 
     @property
-    def _limit(self) -> float:
-        return _CLOSEST if self.smoothing == 0 else np.inf
+    def _resolution(self) -> float:
+        return _CLOSEST if self.smoothing == 0 else 0.0
 
 
 def knots_of(gaps: Gaps, smoothing: float) -> tuple[NDArray[np.floating], NDArray[np.float64], NDArray[np.int64]]:
@@ -150,8 +151,9 @@ def _cells(gaps: Gaps) -> tuple[Any, ...]:
     inner = np.ones(len(gaps.counts), dtype=bool)
     inner[gaps.starts[:-1] + np.arange(count)] = False
     sums, first = np.zeros(len(gaps.counts)), gaps.largest.copy()
-    sums[inner], first[inner] = gaps.weights, gaps.positives
-    last, weights = np.maximum(first, gaps.largest), sums + gaps.counts
+    last = gaps.largest.copy()
+    sums[inner], first[inner], last[inner] = gaps.weights, gaps.firsts, np.maximum(gaps.tops, gaps.largest[inner])
+    weights = sums + gaps.counts
     kept = weights > 0
     groups = np.repeat(np.arange(count), np.diff(gaps.starts) + 1)[kept]
     return sums[kept], weights[kept], first[kept], last[kept], np.searchsorted(groups, np.arange(count + 1))
