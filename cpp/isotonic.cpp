@@ -25,12 +25,16 @@ void for_parts(std::int64_t parts, int threads, Work work) {
 
 template <class T>
 struct Tally {
-    std::vector<double> counts;
-    std::vector<T> largest;
-    explicit Tally(std::int64_t size) : counts(size, 0.0), largest(size, -std::numeric_limits<T>::infinity()) {}
+    struct Gap {
+        double count = 0;
+        T largest = -std::numeric_limits<T>::infinity();
+    };
+    std::vector<Gap> gaps;
+    explicit Tally(std::int64_t size) : gaps(size) {}
     void add(std::int64_t place, double weight, T x) {
-        counts[place] += weight;
-        if (x > largest[place]) largest[place] = x;
+        Gap& gap = gaps[place];
+        gap.count += weight;
+        if (x > gap.largest) gap.largest = x;
     }
 };
 
@@ -49,7 +53,7 @@ template <class T>
 void tally_row_shared(const T* odds, std::int64_t label, double weight, std::int64_t k, const Search<T>& search,
                       Tally<T>& tally) {
     const T low = search.low(0);
-    T top = tally.largest[0];
+    T top = tally.gaps[0].largest;
     std::int64_t below = 0;
     for (std::int64_t j = 0; j < k; ++j) {
         const T x = odds[j];
@@ -60,8 +64,8 @@ void tally_row_shared(const T* odds, std::int64_t label, double weight, std::int
             tally.add(search.at_or_below(0, x), weight, x);
         }
     }
-    tally.counts[0] += weight * static_cast<double>(below);
-    tally.largest[0] = top;
+    tally.gaps[0].count += weight * static_cast<double>(below);
+    tally.gaps[0].largest = top;
 }
 
 CALIBRANT_INLINE float logistic(float x) {
@@ -181,8 +185,8 @@ void negatives_between(const T* logits, const std::int64_t* labels, const double
     std::fill(largest, largest + size, -std::numeric_limits<T>::infinity());
     for (const auto& tally : tallies)
         for (std::int64_t i = 0; i < size; ++i) {
-            counts[i] += tally.counts[i];
-            largest[i] = std::max(largest[i], tally.largest[i]);
+            counts[i] += tally.gaps[i].count;
+            largest[i] = std::max(largest[i], tally.gaps[i].largest);
         }
 }
 

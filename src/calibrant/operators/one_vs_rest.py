@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +21,7 @@ from ..traits import Preserves, Traits
 
 __all__ = ["OneVsRest", "prior_groups"]
 
+Losses = NDArray[np.float64]
 _LARGE = 2_000_000  # scores above which losses are taken from a part of the rows
 _FEW = 100  # positives below which a group of classes goes on growing, however different the priors
 
@@ -94,40 +94,43 @@ class OneVsRest(Calibrator):
     def fit_sample(self, sample: Sample, *, check: bool = False) -> FitReport:
         """Fit on validated rows; ``check`` fills in the held-out losses.
 
-        Above two million scores one fold of a fifth is held out, by weight and without a copy of the rest, and the
-        losses before and after are those of its rows.
+        Above two million scores one fold of a tenth is held out, without a copy of the rest, and the losses before and
+        after are those of its rows.
         """
-        if not check or sample.logits.size <= _LARGE or self.binary_map.traits.needs != "scores":
+        if not check or sample.logits.size <= _LARGE or sample.n < 20:
             return super().fit_sample(sample, check=check)
-        report = super().fit_sample(sample)
-        fold = np.sort(np.argsort(sample.labels, kind="stable")[::5])
-        rest = sample.weight_array.copy()
-        rest[fold] = 0
-        if rest.any() and not self._is_binary:
-            copy = self.unfitted()
-            copy.groups_ = self.groups_
-            copy.maps_ = self.binary_map._fit_groups(replace(sample, weights=rest), self.groups_)
-            before, after = (_label_losses(answer, sample, fold) for answer in (softmax, copy._map))
-            report = with_held_out(report, before, after, sample.weight_array[fold])
-        self.fit_report_ = report
-        return report
+        self.groups_ = self._group_classes(sample)
+        if self._is_binary:
+            return super().fit_sample(sample, check=check)
+        fold = np.sort(np.argsort(sample.labels, kind="stable")[::10])
+        copy = self.unfitted()
+        copy.groups_ = self.groups_
+        self.maps_, copy.maps_ = self.binary_map._fit_groups_apart(sample, self.groups_, fold)
+        raw, fitted, held = (_label_losses(answer, sample, fold) for answer in (softmax, self._map, copy._map))
+        weights = sample.weight_array[fold]
+        self.fit_report_ = with_held_out(self._report(raw, fitted, weights), raw, held, weights)
+        return self.fit_report_
 
     def _fit(self, sample: Sample) -> FitReport:
         self.groups_ = self._group_classes(sample)
         if self._is_binary:
-            copy = self.binary_map.unfitted()
-            report = copy.fit_sample(sample)
-            self.maps_ = [copy]
-            return report
+            self.maps_ = [self.binary_map.unfitted()]
+            return self.maps_[0].fit_sample(sample)
         self.maps_ = self.binary_map._fit_groups(sample, self.groups_)
+        rows = np.arange(sample.n)
+        before, after = (_label_losses(answer, sample, rows) for answer in (softmax, self._map))
+        return self._report(before, after, sample.weight_array)
+
+    def _report(self, before: Losses, after: Losses, weights: Losses) -> FitReport:
         reports = [fitted.fit_report_ for fitted in self.maps_]
-        before, after = self._losses(sample)
+        counted = weights > 0
+        mean_before, mean_after = (float(np.average(x[counted], weights=weights[counted])) for x in (before, after))
         return FitReport(
             max(r.iterations for r in reports),
             all(r.converged for r in reports),
             "nll",
-            before,
-            after,
+            mean_before,
+            mean_after,
             at_bound=tuple(f"maps_[{g}].{name}" for g, r in enumerate(reports) for name in r.at_bound),
             messages=tuple(dict.fromkeys(m for r in reports for m in r.messages)),
             details={"groups": len(self.maps_)},
@@ -162,16 +165,6 @@ class OneVsRest(Calibrator):
     @property
     def _is_binary(self) -> bool:
         return len(self.groups_) == 2 and self.groups_[0] != self.groups_[1]
-
-    def _losses(self, sample: Sample) -> tuple[float, float]:
-        """Mean log-loss of the scores as they came and of the map; of every fifth row above two million scores."""
-        rows = np.arange(0, sample.n, 5 if sample.logits.size > _LARGE else 1)
-        weights = sample.weight_array[rows]
-        if not weights.any():
-            rows, weights = np.arange(sample.n), sample.weight_array
-        before, after = (_label_losses(answer, sample, rows)[weights > 0] for answer in (softmax, self._map))
-        weights = weights[weights > 0]
-        return float(np.average(before, weights=weights)), float(np.average(after, weights=weights))
 
     def _group_classes(self, sample: Sample) -> NDArray[np.int64]:
         k = sample.n_classes

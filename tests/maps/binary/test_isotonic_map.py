@@ -89,7 +89,7 @@ def test_gaps_equal_their_twin(n, k, count, weighted, seed, decimals):
     w = rng.integers(1, 3, n).astype(float) if weighted else None
     groups = np.sort(np.concatenate([np.arange(min(count, k)), rng.integers(0, min(count, k), k - min(count, k))]))
     sample = Sample(z, y, w, k)
-    together = gaps_of_groups(sample, groups, 0.0)
+    together, _ = gaps_of_groups(sample, groups, 0.0)
     for g in range(groups.max() + 1):
         alone = gaps_of_pairs(class_pairs(sample, np.flatnonzero(groups == g)), 0.0)
         begin, end = together.starts[g : g + 2]
@@ -191,3 +191,33 @@ def test_threads_do_not_change_a_bit(rng):
 def test_log_odds_have_the_same_bits_in_fit_and_prediction(rng):
     z, y = rng.normal(size=(200, 50)) * 5, rng.integers(0, 50, 200)
     np.testing.assert_array_equal(_core.label_log_odds(z, y, 1), log_odds(z)[np.arange(200), y])
+
+
+@pytest.mark.parametrize("share", ["none", "all"])
+def test_a_fold_held_out_costs_no_exactness(rng, share):
+    """Leaving a fold out within one pass gives the map that the other rows alone give."""
+    z, y = rng.normal(size=(90, 4)), rng.integers(0, 4, 90)
+    groups = np.arange(4) if share == "none" else np.zeros(4, dtype=np.int64)
+    fold = np.arange(0, 90, 7)
+    rest = np.setdiff1d(np.arange(90), fold)
+    sample = Sample(z, y, None, 4)
+    whole, without = Isotonic()._fit_groups_apart(sample, groups, fold)
+    odds = log_odds(z)
+    for ours, rows in ((whole, np.arange(90)), (without, rest)):
+        alone = Isotonic()._fit_groups(sample.take(rows), groups)
+        expected = Isotonic()._map_groups(alone, odds[rows], groups)
+        np.testing.assert_allclose(Isotonic()._map_groups(ours, odds[rows], groups), expected, rtol=1e-12)
+
+
+def test_large_fits_hold_out_a_tenth(monkeypatch):
+    from calibrant.operators import one_vs_rest
+
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(400, 6)) * 3
+    y = (z / 3 + rng.gumbel(size=z.shape)).argmax(axis=1)
+    plain = fit(make("irm"), z, y)
+    monkeypatch.setattr(one_vs_rest, "_LARGE", 100)
+    large = fit(make("irm"), z, y)
+    np.testing.assert_array_equal(plain.predict_proba(z), large.predict_proba(z))
+    assert large.fit_report_.held_out_after == pytest.approx(plain.fit_report_.held_out_after, rel=0.2)
+    assert large.fit_report_.held_out_before == pytest.approx(large.fit_report_.loss_before)

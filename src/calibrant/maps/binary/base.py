@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,6 +88,14 @@ class BinaryMap(Calibrator):
                 own = groups[columns] == g
                 maps.append(self.fitted_on(_pairs(sample, columns[own], scores[own])))
         return maps
+
+    def _fit_groups_apart(
+        self, sample: Sample, groups: NDArray[np.int64], fold: NDArray[np.int64]
+    ) -> tuple[list[BinaryMap], list[BinaryMap]]:
+        """Fit on all rows, and on all but those of a fold; overridden where both need no more passes than one."""
+        rest = sample.weight_array.copy()
+        rest[fold] = 0
+        return self._fit_groups(sample, groups), self._fit_groups(replace(sample, weights=rest), groups)
 
     def _map_groups(
         self, maps: list[BinaryMap], log_odds: NDArray[np.floating], groups: NDArray[np.int64]

@@ -62,32 +62,50 @@ def gaps_of_pairs(pairs: Pairs, resolution: float) -> Gaps:
     return Gaps(*known, counts, largest)
 
 
-def gaps_of_groups(sample: Sample, groups: NDArray[np.int64], resolution: float) -> Gaps:
-    """Return the gaps of all groups of classes, by two passes over the rows and no sort of all n·K scores."""
-    scores, labels, weights = (np.concatenate(part) for part in zip(*reduce(_label_scores, sample), strict=True))
-    known = _distinct(scores, weights, groups[labels], int(groups.max()) + 1, resolution)
-    bounds, starts = known[0], known[-1]
+def gaps_of_groups(
+    sample: Sample, groups: NDArray[np.int64], resolution: float, fold: NDArray[np.int64] | None = None
+) -> tuple[Gaps, Gaps | None]:
+    """Return the gaps of all groups of classes, and those without the rows of a fold where one is given.
 
-    def negatives(rows: Sample) -> Gaps:
-        found = _core.negatives_between(rows.logits, rows.labels, rows.weights, groups, starts, bounds, get_threads())
-        return Gaps(*known, *found)
+    Two passes over the rows and no sort of all n·K scores; the fold costs no third.
+    """
+    scores = np.concatenate(
+        reduce(lambda rows: [_core.label_log_odds(rows.logits, rows.labels, get_threads())], sample)
+    )
+    count, weights = int(groups.max()) + 1, sample.weight_array
+    if fold is None:
+        known = _distinct(scores, weights, groups[sample.labels], count, resolution)
+        return reduce(lambda rows: _negatives(rows, groups, known), sample), None
+    within = np.zeros(sample.n)
+    within[fold] = 1
+    known = _distinct(scores, weights, groups[sample.labels], count, resolution)
+    rest = _distinct(scores, weights, groups[sample.labels], count, resolution, 1 - within)
+    others, held = (replace(sample, weights=weights * part) for part in (1 - within, within))
+    without = reduce(lambda rows: _negatives(rows, groups, rest), others)
+    whole = reduce(lambda rows: _negatives(rows, groups, known), held) + without
+    return whole, without
 
-    return reduce(negatives, sample)
 
-
-def _label_scores(rows: Sample) -> list[tuple[NDArray[np.floating], NDArray[np.int64], NDArray[np.float64]]]:
-    """Log-odds, label and weight of each row; lists of them add up by joining."""
-    scores = _core.label_log_odds(rows.logits, rows.labels, get_threads())
-    if rows.weights is None:
-        return [(scores, rows.labels, rows.weight_array)]
-    kept = rows.weights > 0
-    return [(scores[kept], rows.labels[kept], rows.weights[kept])]
+def _negatives(rows: Sample, groups: NDArray[np.int64], known: tuple[Any, ...]) -> Gaps:
+    bounds, firsts, tops, totals, starts = known
+    found = _core.negatives_between(rows.logits, rows.labels, rows.weights, groups, starts, bounds, get_threads())
+    return Gaps(bounds, firsts, tops, totals, starts, *found)
 
 
 def _distinct(
-    scores: NDArray[np.floating], weights: NDArray[np.float64], owners: NDArray[np.int64], count: int, resolution: float
+    scores: NDArray[np.floating],
+    weights: NDArray[np.float64],
+    owners: NDArray[np.int64],
+    count: int,
+    resolution: float,
+    part: NDArray[np.float64] | None = None,
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.float64], NDArray[np.int64]]:
-    """Distinct scores of each owner in order: bounds, firsts, tops, total weights, where each owner's begin."""
+    """Distinct scores of each owner in order: bounds, firsts, tops, total weights, where each owner's begin.
+
+    With ``part`` the total weights are those of a part of the rows, the scores still those of all.
+    """
+    kept = np.flatnonzero(weights > 0)
+    scores, owners, weights = scores[kept], owners[kept], (weights if part is None else weights * part)[kept]
     order = np.lexsort((scores, owners))
     scores, owners = scores[order], owners[order]
     fresh, bounds = _core.merge_close(scores, np.searchsorted(owners, np.arange(count + 1)), resolution)

@@ -97,7 +97,17 @@ class Isotonic(BinaryMap):
         return self._map_groups([self], flat, groups).reshape(log_odds.shape)
 
     def _fit_groups(self, sample: Sample, groups: NDArray[np.int64]) -> list[BinaryMap]:
-        knots, values, starts = knots_of(gaps_of_groups(sample, groups, self._resolution), self.smoothing)
+        return self._maps(gaps_of_groups(sample, groups, self._resolution)[0])
+
+    def _fit_groups_apart(
+        self, sample: Sample, groups: NDArray[np.int64], fold: NDArray[np.int64]
+    ) -> tuple[list[BinaryMap], list[BinaryMap]]:
+        whole, without = gaps_of_groups(sample, groups, self._resolution, fold)
+        assert without is not None
+        return self._maps(whole), self._maps(without)
+
+    def _maps(self, gaps: Gaps) -> list[BinaryMap]:
+        knots, values, starts = knots_of(gaps, self.smoothing)
         maps: list[BinaryMap] = []
         for begin, end in pairwise(starts):
             fitted = self.unfitted()
@@ -152,7 +162,10 @@ def _cells(gaps: Gaps) -> tuple[Any, ...]:
     inner[gaps.starts[:-1] + np.arange(count)] = False
     sums, first = np.zeros(len(gaps.counts)), gaps.largest.copy()
     last = gaps.largest.copy()
-    sums[inner], first[inner], last[inner] = gaps.weights, gaps.firsts, np.maximum(gaps.tops, gaps.largest[inner])
+    there = gaps.weights > 0  # a positive of other rows only marks a place
+    sums[inner] = gaps.weights
+    first[inner] = np.where(there, gaps.firsts, gaps.largest[inner])
+    last[inner] = np.where(there, np.maximum(gaps.tops, gaps.largest[inner]), gaps.largest[inner])
     weights = sums + gaps.counts
     kept = weights > 0
     groups = np.repeat(np.arange(count), np.diff(gaps.starts) + 1)[kept]
