@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .arrays import row_blocks
 from .errors import CalibrationWarning
 from .passes import Sample
 
@@ -102,14 +103,20 @@ def held_out(
     for rest, fold in sample.folds(folds, copy=not large):
         if not rest.weight_array.any() or not fold.weight_array.any():
             continue
-        after.append(row_losses(report.loss, fit(rest)(fold.logits), fold.labels))
-        before.append(row_losses(report.loss, identity(fold.logits), fold.labels))
+        after.append(_losses_in_blocks(report.loss, fit(rest), fold))
+        before.append(_losses_in_blocks(report.loss, identity, fold))
         weights.append(fold.weight_array)
         if large:
             break
     if not weights:
         return report
     return with_held_out(report, np.concatenate(before), np.concatenate(after), np.concatenate(weights))
+
+
+def _losses_in_blocks(loss: str, predict: Predictor, sample: Sample) -> NDArray[np.float64]:
+    """Return the losses of rows, a few at a time, so that probabilities of all of them are never held."""
+    blocks = row_blocks(*sample.logits.shape)
+    return np.concatenate([row_losses(loss, predict(sample.logits[b]), sample.labels[b]) for b in blocks])
 
 
 def with_held_out(
