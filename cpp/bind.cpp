@@ -4,6 +4,7 @@
 namespace calibrant::python {
 void add_binning(nanobind::module_& m);
 void add_curve(nanobind::module_& m);
+void add_density(nanobind::module_& m);
 void add_lift(nanobind::module_& m);
 void add_linear(nanobind::module_& m);
 void add_metrics(nanobind::module_& m);
@@ -16,6 +17,7 @@ NB_MODULE(_core, m) {
     m.doc() = "Compiled kernels. Arrays in, arrays out; no estimator is known here.";
     calibrant::python::add_binning(m);
     calibrant::python::add_curve(m);
+    calibrant::python::add_density(m);
     calibrant::python::add_lift(m);
     calibrant::python::add_linear(m);
     calibrant::python::add_metrics(m);

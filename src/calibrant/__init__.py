@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .maps.binary.isotonic import Isotonic as Isotonic
     from .maps.binary.platt import PlattScaling as PlattScaling
     from .maps.binary.spline import SplineCalibration as SplineCalibration
+    from .maps.kernel import KCal as KCal
     from .maps.perturbation import Hoki as Hoki
     from .maps.scaling.binwise import BinwiseTemperatureScaling as BinwiseTemperatureScaling
     from .maps.scaling.dirichlet import DirichletCalibration as DirichletCalibration
@@ -60,6 +61,7 @@ _PLACES = {
     "Identity": "maps.scaling.trivial",
     "Isotonic": "maps.binary.isotonic",
     "Mixture": "operators.mixture",
+    "KCal": "maps.kernel",
     "MatrixScaling": "maps.scaling.matrix",
     "OneVsRest": "operators.one_vs_rest",
     "OrderPreservingScaling": "maps.scaling.order_preserving",

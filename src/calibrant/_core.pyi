@@ -234,3 +234,13 @@ def keep_shares(logits: NDArray[Any], noise: NDArray[Any], threads: int) -> NDAr
 def keep_probabilities(
     logits: NDArray[Any], noise: int, scale: float, nodes: int, threads: int
 ) -> NDArray[np.float64]: ...
+def class_kernel_sums(
+    products: NDArray[Any],
+    half_norms: NDArray[np.float64],
+    weights: NDArray[np.float64] | None,
+    starts: NDArray[np.int64],
+    skip: NDArray[np.int64] | None,
+    scale: float,
+    threads: int,
+    out: NDArray[np.float64],
+) -> NDArray[np.float64]: ...

@@ -19,6 +19,7 @@ __all__ = [
     "Probabilities",
     "Scores",
     "as_array",
+    "as_embeddings",
     "as_labels",
     "as_probabilities",
     "as_scores",
@@ -136,6 +137,18 @@ def as_scores(values: Any, inputs: str, name: str = "scores") -> Scores:
     if vector:
         array = np.hstack([np.zeros_like(array), array])
     return Scores(array, columns, findings[2] >= 0, shape)
+
+
+def as_embeddings(values: Any, name: str = "embeddings") -> Scores:
+    """Check embeddings: (n, d), finite. Any real numbers are fine."""
+    array, columns = as_matrix(values, name)
+    if array.ndim == 1:
+        raise InvalidInput(f"{name} must be (n, d)", seen=f"shape {array.shape}", hint="Reshape your data")
+    findings = _core.scan(array, SIMPLEX_TOLERANCE, get_threads())
+    if findings[0] >= 0 or findings[1] >= 0 or findings[2] >= 0:
+        row = max(findings[:3])
+        raise InvalidInput(f"{name} contains NaN or infinity", seen=f"row {row}", allowed="finite values")
+    return Scores(array, columns, False, array.shape)
 
 
 def _refuse_not_finite(array: NDArray[Any], findings: tuple[int, ...], name: str) -> None:
