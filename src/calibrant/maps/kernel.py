@@ -164,9 +164,8 @@ class KCal(Calibrator):
     def _project(self, rows: NDArray[np.floating]) -> NDArray[np.floating]:
         if callable(self.projection):
             return np.ascontiguousarray(self.projection(rows))
-        if self.projection == "identity" or getattr(self, "projection_", None) is None:
-            return rows
-        return Projection(**self.projection_)(rows)  # type: ignore[arg-type]
+        found = getattr(self, "projection_", None)
+        return rows if self.projection == "identity" or found is None else Projection(**found)(rows)
 
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
         p = class_probabilities(self._support(), self._project(logits), self.bandwidth_)
@@ -194,7 +193,8 @@ class KCal(Calibrator):
         """Drop the calibration rows that came first, ``before`` of them."""
         if not 0 <= before < len(self.points_):
             raise InvalidInput("before must leave a row", seen=repr(before), allowed=f"0 to {len(self.points_) - 1}")
-        self.points_, self.labels_, self.weights_ = (a[before:] for a in (self.points_, self.labels_, self.weights_))
+        self.points_, self.labels_ = self.points_[before:], self.labels_[before:]
+        self.weights_ = self.weights_[before:]
         self.n_samples_ = len(self.points_)
         return self
 

@@ -172,6 +172,6 @@ def _between_variance(free: NDArray[np.float64], curvature: NDArray[np.float64])
         total = root**2 + 1.0 / curvature
         return float(np.sum(np.log(total) + free**2 / total))
 
-    found = minimize_scalar(loss, bounds=(0.0, np.sqrt(_WIDEST)), method="bounded", options={"xatol": 1e-10})
+    found: Any = minimize_scalar(loss, bounds=(0.0, np.sqrt(_WIDEST)), method="bounded", options={"xatol": 1e-10})
     root = float(found.x)
     return root**2 if loss(root) < loss(0.0) else 0.0
