@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -118,9 +119,8 @@ class _Sampler:
 
 def _torch() -> Any:
     try:
-        import torch
+        return import_module("torch")
     except ImportError as error:
         raise MissingExtra(
             "learning KCal's projection needs torch", hint="pip install 'calibrant[torch]', or projection=\"lda\""
         ) from error
-    return torch
