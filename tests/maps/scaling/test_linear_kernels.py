@@ -102,17 +102,29 @@ def test_metrics_are_the_inverse_of_what_they_say(rng, k, full):
     penalty[np.arange(k), np.arange(k) if full else 0] = own
     flat = np.concatenate([penalty[:, :-1].ravel(), penalty[:, -1]])
     metric = curvature(problem, theta).metric(flat)
-    blocks = twin_blocks(problem, theta)
-    if k > 32:  # the blocks as their shared directions see them
-        turned = np.linalg.eigh(blocks.sum(axis=0))[1]
-        blocks = np.array([(turned * np.diag(turned.T @ b @ turned)) @ turned.T for b in blocks])
-    blocks[:, np.arange(side), np.arange(side)] += penalty
+    inverses = np.linalg.inv(twin_blocks(problem, theta) + penalty[:, :, None] * np.eye(side))
+    if k > 32:
+        inverses = shared_inverses(twin_blocks(problem, theta), penalty, between)
     vector = rng.normal(size=problem.size)
     rows = np.column_stack([vector[:-k].reshape(k, -1), vector[-k:]])
-    expected = np.linalg.solve(blocks, rows[:, :, None])[:, :, 0]
+    expected = (inverses @ rows[:, :, None])[:, :, 0]
     np.testing.assert_allclose(metric.apply(vector), np.append(expected[:, :-1].ravel(), expected[:, -1]), atol=1e-5)
-    diagonal = np.diagonal(np.linalg.inv(blocks), axis1=1, axis2=2)
+    diagonal = np.diagonal(inverses, axis1=1, axis2=2)
     np.testing.assert_allclose(metric.diagonal(), np.append(diagonal[:, :-1].ravel(), diagonal[:, -1]), atol=1e-5)
+
+
+def shared_inverses(blocks, penalty, between):
+    """Blocks seen along the directions of their sum, but for what is a class's own, which has a block apart."""
+    k, side = penalty.shape
+    turned = np.linalg.eigh(blocks.sum(axis=0))[1]
+    inverses = []
+    for c, block in enumerate(blocks):
+        own = [c, *range(k, side)]
+        inverse = (turned / (np.diag(turned.T @ block @ turned) + between)) @ turned.T
+        inverse[own, :], inverse[:, own] = 0.0, 0.0
+        inverse[np.ix_(own, own)] = np.linalg.inv(block[np.ix_(own, own)] + np.diag(penalty[c, own]))
+        inverses.append(inverse)
+    return np.array(inverses)
 
 
 @pytest.mark.parametrize("full", [False, True])

@@ -82,7 +82,7 @@ def test_the_chosen_strength_knows_weights_as_repetition_and_no_order(name):
     weighted = make(name).fit(z, y, sample_weight=w)
     order = np.random.default_rng(1).permutation(w.sum())
     repeated = make(name).fit(np.repeat(z, w, axis=0)[order], np.repeat(y, w)[order])
-    assert repeated.strength_ == pytest.approx(weighted.strength_, rel=1e-6)
+    np.testing.assert_allclose(repeated.strength_, weighted.strength_, rtol=1e-3)
     np.testing.assert_allclose(weighted.predict_proba(z), repeated.predict_proba(z), atol=1e-4)
 
 

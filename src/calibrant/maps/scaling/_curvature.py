@@ -81,59 +81,63 @@ def _shared(problem: Problem, theta: Array) -> _Shared:
     The directions are those of Σ_i a_i x_i x_iᵀ, a_i the row's variance Σ_k p (1 - p); along direction u, class k has
     curvature Σ_i p_ik (1 - p_ik) (uᵀx_i)². K blocks would be K³ numbers.
     """
-    side = problem.size // problem.k
-    moment, along = np.zeros((side, side)), np.zeros((problem.k, side))
+    k, side = problem.k, problem.size // problem.k
+    extra = side - k
+    moment, along, own = np.zeros((side, side)), np.zeros((k, side)), np.zeros((k, extra + 1, extra + 1))
     for x, v in problem.variances(theta, _ROWS):
         moment += x.T @ (x * v.sum(axis=1, keepdims=True))
     directions = np.linalg.eigh(moment)[1]
     for x, v in problem.variances(theta, _ROWS):
         along += v.T @ (x @ directions.astype(x.dtype)) ** 2
-    return _Shared(directions, along)
+        slopes, others = v * x[:, :k], x[:, k:]
+        own[:, 0, 0] += np.einsum("ij,ij->j", slopes, x[:, :k])
+        own[:, 0, 1:] += slopes.T @ others
+        for e in range(extra):
+            own[:, e + 1, 1:] += v.T @ (others[:, e : e + 1] * others)
+    own[:, 1:, 0] = own[:, 0, 1:]
+    return _Shared(directions, along, own)
 
 
 @dataclass(frozen=True, eq=False)
 class _Shared:
-    """About H = U diag(h_k) Uᵀ for class k: U (m + 1, m + 1) for all, h (K, m + 1) its own."""
+    """About H = U diag(h_k) Uᵀ for class k: U (m + 1, m + 1) for all, h (K, m + 1) its own.
+
+    ``own`` has the exact block of each class over its slope, its weight of how sure a row is and its intercept.
+    """
 
     directions: Array
     along: Array
+    own: Array
 
     def metric(self, penalty: Array) -> Metric:
-        """Add the penalty: that of most weights in every direction, and what other parameters have more or less.
-
-        The others are the own slope, the intercept and, where there is one, the weight of how sure a row is, so that
-        the inverse follows from U by a correction of rank two or three (Woodbury).
-        """
         k, side = self.along.shape
         rows = _rows(penalty, k)
-        common = max(float(rows[0, 1 % k]), 1e-9)
         extra = np.broadcast_to(np.arange(k, side), (k, side - k))
         special = np.column_stack([np.arange(k), extra])
-        scaled = 1.0 / (self.along + common)
-        columns = (self.directions[special] * scaled[:, None, :]) @ self.directions.T
-        each = np.arange(k)[:, None]
-        more = rows[each, special] - common
-        inner = np.eye(special.shape[1]) + more[:, :, None] * columns[each, :, special].transpose(0, 2, 1)
-        weights = np.linalg.inv(inner) * more[:, None, :]
-        return _SharedMetric(self.directions, scaled, special, columns, weights)
+        held = rows[np.arange(k)[:, None], special] + 1e-9
+        own = np.linalg.inv(self.own + held[:, :, None] * np.eye(special.shape[1]))
+        return _SharedMetric(self.directions, 1.0 / (self.along + max(float(rows[0, 1]), 1e-9)), special, own)
 
 
 @dataclass(frozen=True, eq=False)
 class _SharedMetric:
-    """U diag(scaled_k) Uᵀ - columns_kᵀ weights_k columns_k."""
+    """U diag(scaled_k) Uᵀ between the classes; what is a class's own has a block apart."""
 
     directions: Array
     scaled: Array
     special: NDArray[np.int64]
-    columns: Array
-    weights: Array
+    own: Array
 
     def apply(self, vector: Array) -> Array:
         k = len(self.scaled)
-        found = (_rows(vector, k) @ self.directions * self.scaled) @ self.directions.T
-        share = self.weights @ found[np.arange(k)[:, None], self.special][:, :, None]
-        return _flat(found - (self.columns * share).sum(axis=1))
+        rows, each = _rows(vector, k), np.arange(k)[:, None]
+        own = self.own @ rows[each, self.special][:, :, None]
+        rows[each, self.special] = 0.0
+        found = (rows @ self.directions * self.scaled) @ self.directions.T
+        found[each, self.special] = own[:, :, 0]
+        return _flat(found)
 
     def diagonal(self) -> Array:
-        plain = self.scaled @ (self.directions**2).T
-        return _flat(plain - ((self.weights @ self.columns) * self.columns).sum(axis=1))
+        found = self.scaled @ (self.directions**2).T
+        found[np.arange(len(found))[:, None], self.special] = np.diagonal(self.own, axis1=1, axis2=2)
+        return _flat(found)

@@ -12,7 +12,7 @@ from ...calibrator import Calibrator
 from ...fit_report import FitReport
 from ...parameters import AnyOf, Number, OneOf
 from ...passes import Sample
-from ._evidence import Fitted, Prior, fit_by_evidence, fit_with, only_start
+from ._evidence import Fitted, Prior, first_guess, fit_by_evidence, fit_with, only_start, parts_of
 from ._path import Choice, choose, with_choice, with_estimate
 from ._problem import Frame, Problem
 from .temperature import fit_temperature
@@ -20,6 +20,7 @@ from .temperature import fit_temperature
 __all__ = ["LinearScaling"]
 
 STRENGTH = AnyOf(OneOf("evidence", "cv"), Number(0.0))
+_PARTS = 3  # slopes, weights between classes, intercepts
 
 
 class LinearScaling(Calibrator):
@@ -38,7 +39,7 @@ class LinearScaling(Calibrator):
     floor_: float
     weights_: NDArray[np.float64]
     intercept_: NDArray[np.float64]
-    strength_: float
+    strength_: NDArray[np.float64]
 
     def _penalty(self, k: int) -> NDArray[np.float64]:
         """Precision of each parameter, in the order (D, b), at strength one."""
@@ -52,10 +53,10 @@ class LinearScaling(Calibrator):
         self.temperature_ = 1.0 / first.beta
         self.floor_ = -float(np.log(sample.n_classes * (sample.total_weight + 1.0)))
         problem = Problem.of(sample, self._frame(), self._full)
-        prior = Prior(np.zeros(problem.size, dtype=np.int64), self._penalty(sample.n_classes))
+        prior = Prior(parts_of(sample.n_classes, problem.size), self._penalty(sample.n_classes))
         chosen = choose(problem, prior.shape) if self.strength == "cv" else None
         fitted = self._fitted(problem, prior, chosen)
-        self.strength_ = float(fitted.precisions[0])
+        self.strength_ = fitted.precisions
         weights, intercept = problem.split(fitted.point.theta)
         self.weights_, self.intercept_ = weights.copy(), intercept.copy()
         before = first.report("nll")
@@ -74,11 +75,11 @@ class LinearScaling(Calibrator):
 
     def _fitted(self, problem: Problem, prior: Prior, chosen: Choice | None) -> Fitted:
         if self.strength == "evidence":
-            return fit_by_evidence(problem, prior, np.array([2.0 * problem.k]))
+            return fit_by_evidence(problem, prior, first_guess(problem.k)[:_PARTS])
         strength = float(self.strength) if chosen is None else chosen.strength
         if np.isfinite(strength):
-            return fit_with(problem, prior, np.array([strength]))
-        return only_start(problem, 1)
+            return fit_with(problem, prior, np.full(_PARTS, strength))
+        return only_start(problem, _PARTS)
 
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
         return self._frame().apply(logits, self.weights_, self.intercept_)

@@ -40,8 +40,8 @@ class MatrixScaling(LinearScaling):
         intercepts only (Kull et al. 2019, §4).
     strength : "evidence", "cv" or float
         Precision of the Gaussian prior on a penalised parameter, in rows' worth of log-loss. "evidence"
-        chooses the one that maximises the marginal likelihood of the rows, "cv" by cross-validation, many times slower;
-        both know infinity, which is temperature scaling.
+        chooses, for slopes, weights between classes and intercepts apart, what maximises the marginal likelihood of the
+        rows; "cv" one strength by cross-validation, many times slower. Both know infinity, temperature scaling.
     inputs, classes
         See `Calibrator`.
 
@@ -52,8 +52,8 @@ class MatrixScaling(LinearScaling):
         D.
     intercept_ : array of shape (K,)
         b.
-    strength_ : float
-        The strength used.
+    strength_ : array of shape (3,)
+        The strength used for the slopes, the weights between classes (where there are any) and the intercepts.
     """
 
     _traits = Traits("scaling", "nothing", "full", "K²")

@@ -16,7 +16,7 @@ from ...parameters import OneOf
 from ...passes import Sample, reduce
 from ...threads import get_threads
 from ...traits import Traits
-from ._evidence import Prior, fit_by_evidence
+from ._evidence import Prior, first_guess, fit_by_evidence, parts_of
 from ._path import with_estimate
 from ._problem import Frame, Problem
 from .ensemble import EnsembleTemperatureScaling
@@ -84,8 +84,8 @@ class StructuredScaling(Calibrator):
     def _fit(self, sample: Sample) -> FitReport:
         start = self._fit_base(sample)
         problem = self._problem(sample)
-        groups = _groups(sample.n_classes, problem.full)
-        fitted = fit_by_evidence(problem, Prior(groups, np.ones(problem.size)), _first_guess(sample.n_classes))
+        groups = parts_of(sample.n_classes, problem.size)
+        fitted = fit_by_evidence(problem, Prior(groups, np.ones(problem.size)), first_guess(sample.n_classes))
         self.precisions_ = fitted.precisions
         weights, intercept = problem.split(fitted.point.theta)
         self.weights_, self.intercept_ = weights.copy(), intercept.copy()
@@ -154,15 +154,3 @@ def _mixture_loss(sample: Sample, temperature: float, weights: NDArray[np.float6
         return float(-rows.weight_array @ np.log(p))
 
     return reduce(one_pass, sample)
-
-
-def _groups(k: int, full: bool) -> NDArray[np.int64]:
-    """0 for a class's own slope, 1 between classes, 2 for intercepts, 3 for how sure a row is."""
-    if not full:
-        return np.repeat([0, 2], k)
-    weights = np.column_stack([np.where(np.eye(k, dtype=bool), 0, 1), np.full(k, 3)])
-    return np.concatenate([weights.ravel(), np.full(k, 2)])
-
-
-def _first_guess(k: int) -> NDArray[np.float64]:
-    return np.array([100.0, 20.0 * k, 20.0, 50.0])
