@@ -13,6 +13,7 @@ from ._problem import Problem
 __all__ = ["Curvature", "Metric", "curvature"]
 
 Array = NDArray[np.float64]
+_FLAT = 1e-7  # of the largest spread: directions below it do not count
 _ROWS = 20_000  # rows that the shared directions of many classes are taken from, where there are more
 
 
@@ -83,10 +84,8 @@ def _shared(problem: Problem, theta: Array) -> _Shared:
     """
     k, side = problem.k, problem.size // problem.k
     extra = side - k
-    moment, along, own = np.zeros((side, side)), np.zeros((k, side)), np.zeros((k, extra + 1, extra + 1))
-    for x, v in problem.variances(theta, _ROWS):
-        moment += x.T @ (x * v.sum(axis=1, keepdims=True))
-    directions = np.linalg.eigh(moment)[1]
+    directions = _directions(problem, theta)
+    along, own = np.zeros((k, directions.shape[1])), np.zeros((k, extra + 1, extra + 1))
     for x, v in problem.variances(theta, _ROWS):
         along += v.T @ (x @ directions.astype(x.dtype)) ** 2
         slopes, others = v * x[:, :k], x[:, k:]
@@ -98,9 +97,24 @@ def _shared(problem: Problem, theta: Array) -> _Shared:
     return _Shared(directions, along, own)
 
 
+def _directions(problem: Problem, theta: Array) -> Array:
+    """Return the directions in which the rows spread at all, (m + 1, r): from their products where rows are fewer."""
+    side = problem.size // problem.k
+    if problem.sample.n < side:
+        rows = np.concatenate([x * np.sqrt(v.sum(axis=1, keepdims=True)) for x, v in problem.variances(theta, _ROWS)])
+        values, left = np.linalg.eigh((rows @ rows.T).astype(np.float64))
+        kept = values > _FLAT * values[-1]
+        return rows.T @ (left[:, kept] / np.sqrt(values[kept]))
+    moment = np.zeros((side, side))
+    for x, v in problem.variances(theta, _ROWS):
+        moment += x.T @ (x * v.sum(axis=1, keepdims=True))
+    values, vectors = np.linalg.eigh(moment)
+    return vectors[:, values > _FLAT * values[-1]]
+
+
 @dataclass(frozen=True, eq=False)
 class _Shared:
-    """About H = U diag(h_k) Uᵀ for class k: U (m + 1, m + 1) for all, h (K, m + 1) its own.
+    """About H = U diag(h_k) Uᵀ for class k: U (m + 1, r) for all, h (K, r) its own.
 
     ``own`` has the exact block of each class over its slope, its weight of how sure a row is and its intercept.
     """
@@ -110,34 +124,36 @@ class _Shared:
     own: Array
 
     def metric(self, penalty: Array) -> Metric:
-        k, side = self.along.shape
+        k, side = len(self.along), len(self.directions)
         rows = _rows(penalty, k)
         extra = np.broadcast_to(np.arange(k, side), (k, side - k))
         special = np.column_stack([np.arange(k), extra])
         held = rows[np.arange(k)[:, None], special] + 1e-9
-        own = np.linalg.inv(self.own + held[:, :, None] * np.eye(special.shape[1]))
-        return _SharedMetric(self.directions, 1.0 / (self.along + max(float(rows[0, 1]), 1e-9)), special, own)
+        own = np.asarray(np.linalg.inv(self.own + held[:, :, None] * np.eye(special.shape[1])), dtype=np.float64)
+        common = max(float(rows[0, 1]), 1e-9)
+        return _SharedMetric(self.directions, 1.0 / (self.along + common) - 1.0 / common, 1.0 / common, special, own)
 
 
 @dataclass(frozen=True, eq=False)
 class _SharedMetric:
-    """U diag(scaled_k) Uᵀ between the classes; what is a class's own has a block apart."""
+    """U diag(change_k) Uᵀ + rest · I between the classes; what is a class's own has a block apart."""
 
     directions: Array
-    scaled: Array
+    change: Array
+    rest: float
     special: NDArray[np.int64]
     own: Array
 
     def apply(self, vector: Array) -> Array:
-        k = len(self.scaled)
+        k = len(self.change)
         rows, each = _rows(vector, k), np.arange(k)[:, None]
         own = self.own @ rows[each, self.special][:, :, None]
         rows[each, self.special] = 0.0
-        found = (rows @ self.directions * self.scaled) @ self.directions.T
+        found = (rows @ self.directions * self.change) @ self.directions.T + self.rest * rows
         found[each, self.special] = own[:, :, 0]
         return _flat(found)
 
     def diagonal(self) -> Array:
-        found = self.scaled @ (self.directions**2).T
+        found = self.change @ (self.directions**2).T + self.rest
         found[np.arange(len(found))[:, None], self.special] = np.diagonal(self.own, axis1=1, axis2=2)
         return _flat(found)

@@ -16,6 +16,7 @@ __all__ = ["LEAST", "Fitted", "Prior", "first_guess", "fit_by_evidence", "fit_wi
 LEAST = 1e-3  # precision of what no prior holds: keeps what no row speaks about (a class that never occurs) finite
 _STEPS, _FEWER, _MANY = 40, 6, 100_000  # steps towards the precisions at a time; fewer for many parameters
 _LOOSE = 30.0  # precisions need no sharp optimum
+_WEIGHT = 0.5  # the rule's word on a precision, in parameters
 _BOUNDS = (1e-2, 1e8)
 
 
@@ -77,7 +78,9 @@ def fit_by_evidence(problem: Problem, prior: Prior, start: NDArray[np.float64]) 
     At the optimum, α = γ / Σ s θ² with γ = Σ (1 - α s (H⁻¹)_jj), the number of parameters that the rows determine, H
     the Hessian of the penalised loss, taken class by class. From the optimum at the α to begin with, where the loss
     is taken as quadratic, α steps to that fixed point, which costs no pass over the rows; then the parameters follow.
-    Where the fall of the loss is less than γ, the number of parameters that it took, nothing is added at all.
+    The rule's α has a say worth half a parameter (a Gamma prior), which matters where a part has few.
+    Where the loss falls by no more than γ/2, which chance would bring, nothing is added; parameters that no prior
+    holds must bring all of γ (Akaike), as nothing keeps them from following chance.
     """
     first, penalty = Point.zero(problem), prior.penalty(start)
     near = curvature(problem, first.theta)
@@ -86,8 +89,9 @@ def fit_by_evidence(problem: Problem, prior: Prior, start: NDArray[np.float64]) 
     alpha = _estimate(near, rough.point, prior, start)
     penalty = prior.penalty(alpha)
     found = solve(problem, penalty, rough.point, near.metric(penalty))
-    effective = _effective(near, penalty)
-    if found.point.sums.loss + effective >= first.sums.loss:  # by Akaike's estimate, of no use on other rows
+    shares = _determined(near, penalty)
+    effective = float(shares.sum())
+    if found.point.sums.loss + float(np.where(prior.shape > 0, 0.5, 1.0) @ shares) >= first.sums.loss:
         return only_start(problem, len(alpha))
     return Fitted(alpha, found.point, effective, rough.passes + found.passes + 3, found.converged)
 
@@ -102,17 +106,19 @@ def fit_with(problem: Problem, prior: Prior, precisions: NDArray[np.float64]) ->
     point, penalty = Point.zero(problem), prior.penalty(precisions)
     near = curvature(problem, point.theta)
     found = solve(problem, penalty, point, near.metric(penalty))
-    return Fitted(precisions, found.point, _effective(near, penalty), found.passes + 2, found.converged)
+    return Fitted(precisions, found.point, float(_determined(near, penalty).sum()), found.passes + 2, found.converged)
 
 
-def _estimate(near: Curvature, point: Point, prior: Prior, alpha: NDArray[np.float64]) -> NDArray[np.float64]:
+def _estimate(near: Curvature, point: Point, prior: Prior, start: NDArray[np.float64]) -> NDArray[np.float64]:
+    alpha = start
     for _ in range(_STEPS if len(point.theta) < _MANY else _FEWER):
         penalty = prior.penalty(alpha)
         metric = near.metric(penalty)
         theta = point.theta - metric.apply(point.sums.gradient + penalty * point.theta)
         shares = np.clip(1.0 - penalty * metric.diagonal(), 0.0, 1.0)
         sizes = prior.by_group(prior.shape * theta**2, len(alpha))
-        new = np.clip(prior.by_group(shares, len(alpha)) / np.maximum(sizes, 1e-300), *_BOUNDS)
+        counts = prior.by_group(shares, len(alpha))
+        new = np.clip((counts + _WEIGHT) / (sizes + _WEIGHT / start), *_BOUNDS)
         settled = np.abs(np.log(new / alpha)).max() < 0.05
         alpha = new
         if settled:
@@ -120,5 +126,6 @@ def _estimate(near: Curvature, point: Point, prior: Prior, alpha: NDArray[np.flo
     return alpha
 
 
-def _effective(near: Curvature, penalty: NDArray[np.float64]) -> float:
-    return float(np.clip(1.0 - penalty * near.metric(penalty).diagonal(), 0.0, 1.0).sum())
+def _determined(near: Curvature, penalty: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how far the rows, not the prior, determine each parameter, from 0 to 1."""
+    return np.clip(1.0 - penalty * near.metric(penalty).diagonal(), 0.0, 1.0)

@@ -33,8 +33,9 @@ class StructuredScaling(Calibrator):
        zero, and a few labels that the model thought impossible do not bend everything else.
     2. The parts of (D, b) - the classes' own slopes, the weights between classes, the intercepts and, for the matrix,
        the weight of how sure a row is (its mean log-probability) - each have a Gaussian prior around zero. Their
-       precisions maximise the evidence (MacKay 1992).
-    3. Where that does not gain more on its rows than the parameters that they determine (Akaike), step 1 stays alone.
+       precisions maximise the evidence (MacKay 1992), with half a parameter's worth of a rule in K (Berta et al. 2026).
+    3. Where that gains no more on its rows than chance would (half the number of parameters that they determine),
+       step 1 stays alone.
 
     The idea of structure, and the comparison with it, is due to Berta et al. 2026 (structured matrix scaling), who set
     the strengths by a rule in n and K.
