@@ -13,7 +13,7 @@ from ._problem import Problem
 
 __all__ = ["LEAST", "Fitted", "Prior", "first_guess", "fit_by_evidence", "fit_with", "only_start", "parts_of"]
 
-LEAST = 1e-3  # precision of what no prior holds: keeps what no row speaks about (a class that never occurs) finite
+LEAST = 0.1  # precision of what no prior holds: keeps what no row speaks about (a class that never occurs) finite
 _STEPS, _FEWER, _MANY = 40, 6, 100_000  # steps towards the precisions at a time; fewer for many parameters
 _LOOSE = 30.0  # precisions need no sharp optimum
 _WEIGHT = 0.5  # the rule's word on a precision, in parameters
