@@ -37,10 +37,14 @@ class Curvature(Protocol):
         ...
 
 
-def curvature(problem: Problem, theta: Array) -> Curvature:
-    """Return the curvature at θ: exact blocks of the classes or, for a full D of many classes, shared directions."""
+def curvature(problem: Problem, theta: Array, before: Curvature | None = None) -> Curvature:
+    """Return the curvature at θ: exact blocks of the classes or, for a full D of many classes, shared directions.
+
+    The directions of a curvature ``before``, at other parameters of the same problem, are used again.
+    """
     if problem.full and not problem.few:
-        return _shared(problem, theta)
+        directions = before.directions if isinstance(before, _Shared) else _directions(problem, theta)
+        return _shared(problem, theta, directions)
     return _Blocks(problem.blocks(theta))
 
 
@@ -76,7 +80,7 @@ class _BlockMetric:
         return _flat(np.diagonal(self.inverses, axis1=1, axis2=2).copy())
 
 
-def _shared(problem: Problem, theta: Array) -> _Shared:
+def _shared(problem: Problem, theta: Array, directions: Array) -> _Shared:
     """Directions of the features that all classes share, and the curvature of each class along them.
 
     The directions are those of Σ_i a_i x_i x_iᵀ, a_i the row's variance Σ_k p (1 - p); along direction u, class k has
@@ -84,7 +88,6 @@ def _shared(problem: Problem, theta: Array) -> _Shared:
     """
     k, side = problem.k, problem.size // problem.k
     extra = side - k
-    directions = _directions(problem, theta)
     along, own = np.zeros((k, directions.shape[1])), np.zeros((k, extra + 1, extra + 1))
     for x, v in problem.variances(theta, _ROWS):
         along += v.T @ (x @ directions.astype(x.dtype)) ** 2
