@@ -60,10 +60,11 @@ class Sample:
     def folds(self, count: int, *, copy: bool = True) -> Iterator[tuple[Sample, Sample]]:
         """Yield (rest, fold) pairs, stratified by class, that do not depend on the order of the rows.
 
-        The rows of a class are dealt out in the order of their margin and spread, equal rows to the same fold, so that
-        a row twice is no different from a row of weight two. Where scores take so few values that this would leave
-        the folds lopsided, equal rows are dealt out too. Without ``copy`` the rest is the whole sample with weights
-        of zero in the fold, which takes no memory.
+        The rows of a class are ranked by margin and spread, and the ranks dealt out at random (dealing them in order
+        would leave every row its neighbours, and flatter maps with many steps). Equal rows go to the same fold, so
+        that a row twice is no different from a row of weight two; where scores take so few values that this would
+        leave the folds lopsided, equal rows are dealt out too. Without ``copy`` the rest is the whole sample with
+        weights of zero in the fold, which takes no memory.
         """
         top = self.logits.max(axis=1)
         margin = top - self.logits[np.arange(self.n), self.labels] if self.n_classes == self.logits.shape[1] else top
@@ -72,8 +73,12 @@ class Sample:
         place = np.cumsum((np.diff(keys[:, order], prepend=-1) != 0).any(axis=0))
         if place[-1] < self.n // 4:
             place = np.arange(self.n)
+        first = np.flatnonzero(np.diff(place, prepend=-1))
+        shuffled = np.lexsort([np.random.default_rng(0).random(len(first)), self.labels[order[first]]])
+        dealt = np.empty(len(first), dtype=np.int64)
+        dealt[shuffled] = np.arange(len(first)) % count
         fold = np.empty(self.n, dtype=np.int64)
-        fold[order] = place % count
+        fold[order] = np.repeat(dealt, np.diff(np.append(first, self.n)))
         for f in range(count):
             rest = self.take(np.flatnonzero(fold != f)) if copy else self._without(fold == f)
             yield rest, self.take(np.flatnonzero(fold == f))
