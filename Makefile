@@ -15,10 +15,13 @@ test: $(VENV)/ready-dev  ## style, types, import directions and the whole test s
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 bench: $(VENV)/ready $(PEERS)/ready  ## speed, memory and quality beside the peers; takes a while
 	$(BIN)/python benchmarks/fit.py
+	$(BIN)/python benchmarks/fit_binary.py
+	$(BIN)/python benchmarks/fit_binning.py
+	$(BIN)/python benchmarks/metrics.py
 	$(BIN)/python benchmarks/quality.py
 
 docs: $(VENV)/ready  ## write the generated parts of README and docs again

@@ -61,6 +61,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     fit_report_: FitReport
     _traits: ClassVar[Traits]
     _constraints: ClassVar[Mapping[str, Any]] = {}
+    _labels_of_its_own: ClassVar[bool] = False  # predict follows another rule than the most probable class
     _state_constraints: ClassVar[Mapping[str, Any]] = {}  # the same for fitted attributes read from a file
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -196,13 +197,13 @@ class Calibrator(ClassifierMixin, BaseEstimator):
 def _refuse_one_class(labels: NDArray[np.int64], classes: NDArray[Any], traits: Traits) -> None:
     """Raise where rows of one class alone have a weight.
 
-    A single row cannot do better, and is told so; maps on one score have an answer (an event that never or always
-    happened), and warn.
+    A single row cannot do better, and is told so; maps on one score have an answer to a binary problem (an event that
+    never or always happened), and warn.
     """
     if len(labels) == 1:
         warnings.warn("one row says little: the map is fitted on it alone", CalibrationWarning, stacklevel=3)
     elif labels.min() == labels.max():
-        if traits.shape == "binary":
+        if traits.shape == "binary" and len(classes) == 2:
             message = f"y holds one class only, {classes[labels[0]].item()!r}: the map learns that nothing else happens"
             warnings.warn(message, CalibrationWarning, stacklevel=3)
             return

@@ -68,6 +68,7 @@ class Hoki(Calibrator):
     """
 
     _traits = Traits("perturbation", "nothing", "top label", "bins")
+    _labels_of_its_own = True
     _constraints: ClassVar[Mapping[str, Any]] = {
         "transformations": AnyOf(OneOf(None), Integer(1)),
         "bins": Integer(1),

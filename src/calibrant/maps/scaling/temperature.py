@@ -50,7 +50,7 @@ class TemperatureScaling(Calibrator):
     >>> from calibrant import TemperatureScaling
     >>> logits = np.array([[2.0, 0.0], [3.0, 0.0], [0.0, 1.0], [4.0, 0.0]])
     >>> round(TemperatureScaling().fit(logits, [0, 1, 1, 0]).temperature_, 3)
-    2.414
+    3.476
     """
 
     _traits = Traits("scaling", "ranking", "top label", "1")
