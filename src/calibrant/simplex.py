@@ -45,6 +45,10 @@ def _on_face(gram: Array, linear: Array, face: NDArray[np.int64]) -> Array | Non
     system[:size, :size] = gram[np.ix_(face, face)]
     system[size, size] = 0.0
     right = np.append(linear[face], 1.0)
+    if size == 1:
+        w = np.zeros(len(linear))
+        w[face] = 1.0
+        return w
     try:
         solution = np.linalg.solve(system, right)[:size]
     except np.linalg.LinAlgError:

@@ -18,13 +18,13 @@ from ...passes import Sample, reduce
 from ...simplex import best_log_mixture, best_quadratic, log_mixture
 from ...threads import get_threads
 from ...traits import Traits
-from .temperature import beta_bounds, fit_temperature
+from .temperature import fit_temperature
 
 __all__ = ["EnsembleTemperatureScaling"]
 
-_PILOT_ROWS = 1500
+_PILOT_ROWS = 1000
 _FOLDS = 5
-_GRID = np.geomspace(1 / 20, 20, 15)
+_GRID = np.geomspace(1 / 20, 20, 11)
 Array = NDArray[np.float64]
 
 
@@ -62,7 +62,7 @@ class EnsembleTemperatureScaling(Calibrator):
         single = fit_temperature(sample, self.loss)
         alone = single.report(self.loss)
         profile = _PROFILES[self.loss](sample)
-        best = _search(profile, single.beta, alone.loss_after, beta_bounds(sample))
+        best = _search(profile, single.beta, alone.loss_after, single.bounds)
         self.temperature_, self.weights_ = 1.0 / best.beta, best.weights
         report = FitReport(
             alone.iterations + best.passes,
@@ -220,18 +220,24 @@ def _search(profile: Profile, alone: float, loss_alone: float, bounds: tuple[flo
     padded = np.concatenate([[np.inf], values, [np.inf]])
     minima = np.flatnonzero((values <= padded[:-2]) & (values <= padded[2:]))
     starts = [float(grid[i]) for i in minima[np.argsort(values[minima], kind="stable")][:2]]
-    found = [_descend(pilot, start, bounds) for start in starts]
+    found = [_descend(pilot, start, bounds, tolerance=None if small else 1e-6) for start in starts]
     if not small:
         least = min(point.value for point in found)
-        found = [_descend(profile, p.beta, bounds) for p in found if p.value <= least + 1e-3 * abs(least)]
+        close = [point for point in found if point.value <= least + 1e-3 * abs(least)]
+        # where the pilot sees a temperature alone, all rows have told its optimum already
+        starts = {alone if point.weights[0] > 0.999 else point.beta for point in close}
+        found = [_descend(profile, start, bounds) for start in sorted(starts)]
     best = min(found, key=lambda point: point.value)
     return best if best.value <= loss_alone else min(best, profile(alone), key=lambda point: point.value)
 
 
-def _descend(profile: Profile, beta: float, bounds: tuple[float, float], most: int = 25) -> _Point:
+def _descend(
+    profile: Profile, beta: float, bounds: tuple[float, float], most: int = 25, tolerance: float | None = None
+) -> _Point:
     """Newton in log β with step cutting, from one starting point, until the promised gain is negligible."""
     low, high = np.log(bounds[0]), np.log(bounds[1])
-    tolerance = 1e-9 if profile.sample.logits.dtype == np.float32 else 1e-12
+    if tolerance is None:
+        tolerance = 1e-9 if profile.sample.logits.dtype == np.float32 else 1e-12
     here, passes = profile(beta), 1
     while passes < most:
         step = -here.slope / here.curvature if here.curvature > 0 else -np.sign(here.slope)
