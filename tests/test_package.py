@@ -17,7 +17,8 @@ def test_every_public_name_is_there() -> None:
 
 def test_type_checkers_see_the_same_names() -> None:
     tree = ast.parse(Path(calibrant.__file__).read_text())
-    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level == 1]
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
     seen = {alias.name: node.module for node in imports for alias in node.names}
     assert seen == calibrant._PLACES
 
@@ -31,3 +32,12 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     code = "import sys, calibrant; print([m for m in ('numpy', 'sklearn', 'scipy') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_blocked_torch_stays_blocked_and_breaks_nothing(moment: str) -> None:
+    block = "import sys; sys.modules['torch'] = None"
+    lines = [block, "import calibrant"] if moment == "before" else ["import calibrant", block]
+    lines += ["calibrant.make('ts').fit([[2.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [0, 1, 1])", "import torch"]
+    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=False)
+    assert done.stderr.strip().splitlines()[-1].startswith("ModuleNotFoundError: import of torch halted")

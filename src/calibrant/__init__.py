@@ -5,6 +5,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .blocked_imports import survive_blocked_imports
+
 if TYPE_CHECKING:
     from .calibrated_model import CalibratedModel as CalibratedModel
     from .calibrator import Calibrator as Calibrator
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     from .threads import set_threads as set_threads
 
 __version__ = "0.1.0"
+
+survive_blocked_imports()
 
 _PLACES = {
     "BetaCalibration": "maps.binary.beta",
@@ -85,6 +89,8 @@ __all__ = list(_PLACES)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _PLACES or name in _ROOMS:
+        survive_blocked_imports()
     if name in _PLACES:
         value = getattr(import_module(f".{_PLACES[name]}", __name__), name)
         globals()[name] = value
