@@ -21,7 +21,8 @@ bench: $(VENV)/ready $(PEERS)/ready  ## speed, memory and quality beside the pee
 	$(BIN)/python benchmarks/fit.py
 	$(BIN)/python benchmarks/fit_binary.py
 	$(BIN)/python benchmarks/fit_binning.py
-	$(BIN)/python benchmarks/metrics.py
+	$(PEERS)/bin/python $(PIP) .
+	$(PEERS)/bin/python benchmarks/metrics.py
 	$(BIN)/python benchmarks/quality.py
 
 docs: $(VENV)/ready  ## write the generated parts of README and docs again

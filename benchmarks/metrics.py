@@ -1,9 +1,10 @@
-"""Speed of the metrics beside the peers', in one process: ``python benchmarks/metrics.py [--cpu] [--only NAME]``.
+"""Speed of the metrics beside the peers', in one process: ``make bench`` or ``python benchmarks/metrics.py``.
 
-Needs calibrant and the peers (benchmarks/peers-requirements.txt) in one environment. Peers that take (n, K)
-probabilities are compared on those, peers for one event on (n,) probabilities. Times are the best of several calls; a
-peer that takes longer than the limit is stopped and printed as such. ``--cpu`` counts processor time of all threads
-instead of wall time, which is steadier on a busy machine (and gives threads no credit).
+Needs calibrant and the peers (benchmarks/peers-requirements.txt) in one environment, .venv-peers; a peer that is not
+installed says so in its row. Peers that take (n, K) probabilities are compared on those, peers for one event on (n,)
+probabilities. Times are the best of several calls, ours taken before and after the peers'; a peer that takes longer
+than the limit is stopped and printed as such. ``--cpu`` counts processor time of all threads instead of wall time,
+which is steadier on a busy machine (and gives threads no credit). Writes docs/evidence/metrics-speed.md.
 """
 
 from __future__ import annotations
@@ -12,15 +13,20 @@ import argparse
 import contextlib
 import io
 import signal
+import sys
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-Metric = Callable[[np.ndarray, np.ndarray], Any]
-Contenders = dict[str, tuple[Metric, dict[str, Metric]]]
+from calibrant import get_threads
+from metric_contenders import Contenders, Metric, event_contenders, vector_contenders
+
+ROOT = Path(__file__).resolve().parents[1]
+Timer = Callable[[], float]
 LIMIT = 30.0
 
 
@@ -33,134 +39,6 @@ def problem(n: int, k: int, dtype: Any, seed: int = 0) -> tuple[np.ndarray, np.n
     return labels, p / p.sum(axis=1, keepdims=True)
 
 
-def torch_metric(norm: str) -> Metric:
-    import torch
-    from torchmetrics.functional.classification import multiclass_calibration_error
-
-    def call(y: np.ndarray, p: np.ndarray) -> float:
-        answer = multiclass_calibration_error(
-            torch.from_numpy(p), torch.from_numpy(y), num_classes=p.shape[1], n_bins=15, norm=norm
-        )
-        return float(answer)
-
-    return call
-
-
-def torch_accuracy(y: np.ndarray, p: np.ndarray) -> float:
-    import torch
-    from torchmetrics.functional.classification import multiclass_accuracy
-
-    return float(multiclass_accuracy(torch.from_numpy(p), torch.from_numpy(y), num_classes=p.shape[1], average="micro"))
-
-
-def vector_contenders() -> Contenders:
-    """For each metric of (n, K) probabilities, ours and the peers that have it."""
-    import calibration
-    import netcal.metrics
-    import pycalib.metrics as pycalib
-    import sklearn.metrics
-
-    from calibrant import metrics as ours
-
-    def one_hot(y: np.ndarray, p: np.ndarray) -> np.ndarray:
-        return np.eye(p.shape[1], dtype=np.float32)[y]
-
-    return {
-        "ece": (
-            ours.ece,
-            {
-                "netcal": lambda y, p: netcal.metrics.ECE(15).measure(p, y),
-                "torchmetrics": torch_metric("l1"),
-                "uncertainty-calibration": lambda y, p: calibration.get_ece(p, y, num_bins=15),
-                "pycalib": lambda y, p: pycalib.conf_ECE(y, p, bins=15),
-            },
-        ),
-        "mce": (
-            ours.mce,
-            {
-                "netcal": lambda y, p: netcal.metrics.MCE(15).measure(p, y),
-                "torchmetrics": torch_metric("max"),
-                "pycalib": lambda y, p: pycalib.conf_MCE(y, p, bins=15),
-            },
-        ),
-        "ece, norm 2": (lambda y, p: ours.ece(y, p, norm=2), {"torchmetrics": torch_metric("l2")}),
-        "ece, equal mass": (
-            lambda y, p: ours.ece(y, p, edges="equal_mass"),
-            {"uncertainty-calibration": lambda y, p: calibration.get_ece_em(p, y, num_bins=15)},
-        ),
-        "ece_debiased": (
-            ours.ece_debiased,
-            {"uncertainty-calibration": lambda y, p: calibration.get_top_calibration_error(p, y)},
-        ),
-        "cwece": (ours.cwece, {"pycalib": lambda y, p: pycalib.classwise_ECE(y, p, bins=15)}),
-        "debiased, class-wise": (
-            lambda y, p: ours.calibration_error(y, p, estimator="debiased", view="class_wise"),
-            {"uncertainty-calibration": lambda y, p: calibration.get_calibration_error(p, y)},
-        ),
-        "brier": (
-            ours.brier,
-            {
-                "pycalib": lambda y, p: pycalib.brier_score(one_hot(y, p), p),
-                "scikit-learn": lambda y, p: sklearn.metrics.brier_score_loss(y, p, labels=np.arange(p.shape[1])),
-            },
-        ),
-        "nll": (
-            ours.nll,
-            {
-                "pycalib": lambda y, p: pycalib.cross_entropy(one_hot(y, p), p),
-                "scikit-learn": lambda y, p: sklearn.metrics.log_loss(y, p, labels=np.arange(p.shape[1])),
-            },
-        ),
-        "accuracy": (ours.accuracy, {"torchmetrics": torch_accuracy}),
-        "ece_sweep": (ours.ece_sweep, {}),
-        "ece_kde": (ours.ece_kde, {}),
-        "smece": (ours.smece, {}),
-        "ace": (ours.ace, {}),
-    }
-
-
-def event_contenders() -> Contenders:
-    """For each metric of one event's probabilities, ours and the peers that have it."""
-    import calibre.metrics
-    import probcal.metrics as probcal
-    import relplot
-
-    from calibrant import metrics as ours
-
-    return {
-        "ece": (
-            ours.ece,
-            {
-                "calibre": lambda y, p: calibre.metrics.expected_calibration_error(y, p, n_bins=15),
-                "probcal": lambda y, p: probcal.ece(y, p, n_bins=15, strategy="width"),
-                "relplot": lambda y, p: relplot.metrics.binnedECE(p, y, nbins=15),
-            },
-        ),
-        "mce": (
-            ours.mce,
-            {
-                "calibre": lambda y, p: calibre.metrics.maximum_calibration_error(y, p, n_bins=15),
-                "probcal": lambda y, p: probcal.ece(y, p, n_bins=15, strategy="width", norm="max"),
-            },
-        ),
-        "ece, equal mass": (
-            lambda y, p: ours.ece(y, p, edges="equal_mass"),
-            {"probcal": lambda y, p: probcal.ece(y, p, n_bins=15, strategy="mass")},
-        ),
-        "ece_debiased": (ours.ece_debiased, {"probcal": lambda y, p: probcal.ece_debiased(y, p, n_bins=15)}),
-        "ece_sweep": (ours.ece_sweep, {"probcal": probcal.ece_sweep}),
-        "smece": (
-            ours.smece,
-            {"relplot": lambda y, p: relplot.metrics.smECE(p, y), "probcal": probcal.smooth_ece},
-        ),
-        "ks_error": (ours.ks_error, {"probcal (ecce)": probcal.ecce}),
-        "brier": (ours.brier, {"probcal": probcal.brier_score}),
-        "nll": (ours.nll, {"probcal": probcal.log_loss}),
-        "brier_decomposition": (ours.brier_decomposition, {"probcal": probcal.murphy_decomposition}),
-        "ece_kde": (ours.ece_kde, {}),
-    }
-
-
 class TooSlow(Exception):
     pass
 
@@ -169,7 +47,7 @@ def _stop(*_: Any) -> None:
     raise TooSlow
 
 
-def clock(metric: Metric, y: np.ndarray, p: np.ndarray, timer: Callable[[], float]) -> float | str:
+def clock(metric: Metric, y: np.ndarray, p: np.ndarray, timer: Timer) -> float | str:
     """Best of the calls that fit into a second (at least three, or one where a call takes seconds)."""
     signal.signal(signal.SIGALRM, _stop)
     signal.setitimer(signal.ITIMER_REAL, LIMIT)
@@ -182,6 +60,8 @@ def clock(metric: Metric, y: np.ndarray, p: np.ndarray, timer: Callable[[], floa
                 best, calls = min(best, timer() - start), calls + 1
     except TooSlow:
         return f"> {LIMIT:g} s"
+    except ImportError:
+        return "not installed"
     except Exception as error:
         return type(error).__name__
     finally:
@@ -193,20 +73,26 @@ def shown(took: float | str) -> str:
     return took if isinstance(took, str) else f"{1e3 * took:.3g} ms"
 
 
-def table(title: str, rows: Contenders, y: np.ndarray, p: np.ndarray, options: argparse.Namespace) -> None:
+def row(name: str, ours: Metric, peers: dict[str, Metric], y: np.ndarray, p: np.ndarray, timer: Timer) -> str:
+    own = clock(ours, y, p, timer)
+    times = {peer: clock(metric, y, p, timer) for peer, metric in peers.items()}
+    own = min(own, clock(ours, y, p, timer), key=lambda took: (isinstance(took, str), took))
+    known = {peer: took for peer, took in times.items() if not isinstance(took, str)}
+    fastest = min(known, key=lambda peer: known[peer]) if known else None
+    ratio = f"{known[fastest] / own:.1f}" if fastest and not isinstance(own, str) else ""
+    everyone = ", ".join(f"{peer} {shown(took)}" for peer, took in times.items())
+    return f"| {name} | {shown(own)} | {fastest or ''} | {ratio} | {everyone} |"
+
+
+def table(title: str, rows: Contenders, y: np.ndarray, p: np.ndarray, options: argparse.Namespace) -> list[str]:
     timer = time.process_time if options.cpu else time.perf_counter
-    print(f"\n## {title}, {p.dtype}{', processor time' if options.cpu else ''}\n")
-    print("| metric | calibrant | fastest peer | ratio | all peers |\n| --- | --- | --- | --- | --- |")
+    lines = [f"\n## {title}, {p.dtype}{', processor time' if options.cpu else ''}\n"]
+    lines += ["| metric | calibrant | fastest peer | times ours | all peers |", "| --- | --- | --- | --- | --- |"]
     for name, (ours, peers) in rows.items():
-        if options.only and options.only not in name:
-            continue
-        own = clock(ours, y, p, timer)
-        times = {peer: clock(metric, y, p, timer) for peer, metric in peers.items()}
-        known = {peer: took for peer, took in times.items() if not isinstance(took, str)}
-        fastest = min(known, key=lambda peer: known[peer]) if known else None
-        ratio = f"{known[fastest] / own:.1f}" if fastest and not isinstance(own, str) else ""
-        everyone = ", ".join(f"{peer} {shown(took)}" for peer, took in times.items())
-        print(f"| {name} | {shown(own)} | {fastest or ''} | {ratio} | {everyone} |", flush=True)
+        if not options.only or options.only in name:
+            print(name, file=sys.stderr)
+            lines.append(row(name, ours, peers, y, p, timer))
+    return lines
 
 
 def main() -> None:
@@ -214,17 +100,22 @@ def main() -> None:
     parser.add_argument("--only", help="only metrics whose name contains this")
     parser.add_argument("--cpu", action="store_true", help="processor time instead of wall time")
     parser.add_argument("--tables", default="vectors-small,events-small,events,vectors")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs/evidence/metrics-speed.md")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    lines = [f"# Speed of the metrics beside the peers\n\nWritten by `benchmarks/metrics.py`, {get_threads()} threads."]
     for which in options.tables.split(","):
         n, k, dtype = (1000, 10, np.float64) if which.endswith("small") else (25_000, 1000, np.float32)
         if which.startswith("events"):
             y, p = problem(n, 10, np.float64)
             best = p.argmax(axis=1)
             y, p = (best == y).astype(np.int64), p[np.arange(n), best]
-            table(f"{n:,} events", event_contenders(), y, p, options)
+            lines += table(f"{n:,} events", event_contenders(), y, p, options)
         else:
-            table(f"{n:,} × {k:,}", vector_contenders(), *problem(n, k, dtype), options)
+            lines += table(f"{n:,} × {k:,}", vector_contenders(), *problem(n, k, dtype), options)
+    print("\n".join(lines))
+    if not options.only:
+        options.out.write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":
