@@ -1,1 +1,1 @@
-"""What needs torch: training KCal's projection. Fitted projections are plain arrays and need it no more."""
+"""What needs torch: training KCal's projection, and losses for training. Fitted maps are plain arrays without it."""

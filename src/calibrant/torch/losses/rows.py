@@ -1,0 +1,72 @@
+"""What the losses share: rows out of any shape torch allows, the top label, reduction, and checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...errors import InvalidInput
+
+__all__ = ["as_rows", "check", "is_soft", "reduced", "root", "top_label"]
+
+_REDUCTIONS = ("mean", "sum", "none")
+
+
+def check(owner: str, reduction: str = "mean", **numbers: tuple[Any, Any]) -> None:
+    """Raise on a parameter that its constraint refuses: ``name=(value, constraint)``."""
+    if reduction not in _REDUCTIONS:
+        raise InvalidInput(f"{owner}: reduction is not valid", seen=repr(reduction), allowed=" or ".join(_REDUCTIONS))
+    for name, (value, constraint) in numbers.items():
+        if not constraint.accepts(value):
+            raise InvalidInput(f"{owner}: {name} is not valid", seen=repr(value), allowed=constraint.allowed)
+
+
+def is_soft(logits: Tensor, targets: Tensor) -> bool:
+    """Tell targets that are probabilities, in the shape of the logits, from class indices; refuse what is neither."""
+    if targets.is_floating_point():
+        if targets.shape == logits.shape:
+            return True
+    elif targets.shape == logits.shape[:1] + logits.shape[2:] or (logits.dim() == 1 and targets.dim() == 0):
+        return False
+    raise InvalidInput(
+        "targets do not fit the logits",
+        seen=f"targets {tuple(targets.shape)} of {targets.dtype}, logits {tuple(logits.shape)}",
+        allowed="integer class indices without the class dimension, or probabilities in the shape of the logits",
+    )
+
+
+def as_rows(logits: Tensor) -> Tensor:
+    """Flatten (K,), (n, K) or (n, K, d1, …) to (rows, K)."""
+    if logits.dim() <= 2:
+        return logits.reshape(-1, logits.shape[-1])
+    return logits.movedim(1, -1).reshape(-1, logits.shape[1])
+
+
+def top_label(logits: Tensor, targets: Tensor, ignore_index: int = -100) -> tuple[Tensor, Tensor]:
+    """Return the top label's probability and whether it is right (a constant to the gradient), for rows that count."""
+    if is_soft(logits, targets):
+        raise InvalidInput(
+            "targets must be class indices: a mixed target is neither right nor wrong",
+            seen=f"targets of {targets.dtype}",
+        )
+    rows, labels = as_rows(logits), targets.reshape(-1)
+    rows, labels = rows[labels != ignore_index], labels[labels != ignore_index]
+    confidence, top = torch.softmax(rows, dim=1).max(dim=1)
+    return confidence, (top == labels).to(confidence.dtype)
+
+
+def reduced(values: Tensor, reduction: str, weight: Tensor | float | None = None) -> Tensor:
+    """Take the mean (over ``weight``, where given), the sum, or nothing."""
+    if reduction == "none":
+        return values
+    if reduction == "sum":
+        return values.sum()
+    return values.mean() if weight is None else values.sum() / weight
+
+
+def root(square: Tensor) -> Tensor:
+    """√ with a finite gradient at zero (of zero, where a penalty has reached it)."""
+    least = torch.finfo(square.dtype).eps ** 2
+    return torch.where(square > least, square.clamp_min(least).sqrt(), torch.zeros_like(square))
