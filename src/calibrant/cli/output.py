@@ -6,13 +6,13 @@ import contextlib
 import json
 import math
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from .. import __version__
+from ..progress import Progress, reporting
 
 __all__ = ["number", "plain", "print_json", "print_table", "progress", "say"]
 
@@ -67,26 +67,6 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, left: 
     Console(file=sys.stdout, width=width, highlight=False, soft_wrap=False).print(table)
 
 
-@contextlib.contextmanager
-def progress(words: str, quiet: bool = False, after: float = 2.0) -> Iterator[Callable[[int, int], None]]:
-    """Yield ``advance(done, total)``: a bar with the time left, on a terminal, for what takes longer than ``after``."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda done, total: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
-    bar = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
-    task, begun = bar.add_task(words, total=None), time.monotonic()
-
-    def advance(done: int, total: int) -> None:
-        if not bar.live.is_started and time.monotonic() - begun > after and done < total:
-            bar.start()
-        bar.update(task, completed=done, total=total)
-
-    try:
-        yield advance
-    finally:
-        if bar.live.is_started:
-            bar.stop()
+def progress(words: str, quiet: bool = False) -> contextlib.AbstractContextManager[Progress]:
+    """Return a context that yields ``advance(done, total)``: a bar with the time left, unless it should be quiet."""
+    return reporting(not quiet, words)

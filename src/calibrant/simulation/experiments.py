@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ..errors import InvalidInput
 from ..metrics.calibration_error import ESTIMATORS
 from ..metrics.replicates import from_rows
 from ..metrics.views import Pairs
+from ..progress import Progress, reporting
 from .controls import adjusted_mean, control_deviations
 from .distributions import ScoreDistribution, Uniform
 from .scenario import Draw, Scenario, power_scenario
@@ -23,7 +25,6 @@ from .scenario import Draw, Scenario, power_scenario
 __all__ = ["MissRates", "Result", "absolute_error", "bias", "miss_rate", "run", "sweep_bins", "variance"]
 
 Floats = NDArray[np.float64]
-Progress = Callable[[int, int], None]
 # Scores drawn at a time: enough to make each call worth it, little enough to stay in memory.
 BLOCK = 1_000_000
 
@@ -77,7 +78,7 @@ def run(
     norm: int | str = 2,
     repeats: int = 1000,
     random_state: int = 0,
-    progress: Progress | None = None,
+    progress: Progress | bool = True,
     **options: Any,
 ) -> Result:
     """Estimate the calibration error of many samples of a scenario.
@@ -90,8 +91,9 @@ def run(
         A name of `calibrant.metrics.calibration_error`'s, or a function of (y_true, y_prob).
     edges : {"equal_width", "equal_mass"}, optional
         Equal width for binned estimators, equal mass for "sweep" and "debiased", where nothing is said.
-    progress : callable, optional
-        Called with (scores drawn so far, scores in all).
+    progress : bool or callable, default=True
+        A bar with the time left on a terminal, for what takes longer than two seconds; or a function that is called
+        with (scores drawn so far, scores in all).
     **options
         Handed to the estimator.
     """
@@ -101,10 +103,11 @@ def run(
         raise InvalidInput("n and repeats must be positive", seen=f"n={sizes}, repeats={repeats}")
     estimates = np.empty((len(counts), len(sizes), repeats))
     deviations = np.empty((len(sizes), repeats, 6))
-    for column, part, drawn in _draws(scenario, sizes, repeats, random_state, progress):
-        deviations[column, part] = control_deviations(scenario, drawn)
-        for row, values in enumerate(estimate(drawn, counts)):
-            estimates[row, column, part] = values
+    with reporting(progress, "simulating") as advance:
+        for column, part, drawn in _draws(scenario, sizes, repeats, random_state, advance):
+            deviations[column, part] = control_deviations(scenario, drawn)
+            for row, values in enumerate(estimate(drawn, counts)):
+                estimates[row, column, part] = values
     return Result(scenario, sizes, counts, scenario.true_error(norm), estimates, deviations)
 
 
@@ -130,13 +133,14 @@ def sweep_bins(
     edges: str = "equal_mass",
     repeats: int = 1000,
     random_state: int = 0,
-    progress: Progress | None = None,
+    progress: Progress | bool = True,
 ) -> NDArray[np.int64]:
     """Return the number of bins that the sweep chooses, shape (n, repeats) (paper 003, App. C)."""
     sizes = tuple(int(v) for v in n)
     chosen = np.empty((len(sizes), repeats), dtype=np.int64)
-    for row, part, drawn in _draws(scenario, sizes, repeats, random_state, progress):
-        chosen[row, part] = from_rows(drawn.scores, drawn.outcomes, drawn.complements).sweep(edges)[1]
+    with reporting(progress, "simulating") as advance:
+        for row, part, drawn in _draws(scenario, sizes, repeats, random_state, advance):
+            chosen[row, part] = from_rows(drawn.scores, drawn.outcomes, drawn.complements).sweep(edges)[1]
     return chosen
 
 
@@ -159,7 +163,7 @@ def miss_rate(
     norm: int = 2,
     repeats: int = 1000,
     random_state: int = 0,
-    progress: Progress | None = None,
+    progress: Progress | bool = True,
     **settings: Any,
 ) -> MissRates:
     """Return the share of samples in which an estimator stays below its critical value (paper 003, §5.4, Figure 8).
@@ -169,23 +173,24 @@ def miss_rate(
     """
     law = Uniform() if distribution is None else distribution
     common = {"n": n, "norm": norm, "repeats": repeats, **settings}
-    steps = len(tce) + 1
-    null = run(power_scenario(law, 0.0), random_state=random_state, progress=_part(progress, 0, steps), **common)
-    critical = np.quantile(null.estimates[0], 1 - false_alarms, axis=1, method="higher")
-    rates = np.empty((len(tce), len(n)))
-    for row, error in enumerate(tce):
-        scenario, report = power_scenario(law, error, norm), _part(progress, row + 1, steps)
-        found = run(scenario, random_state=random_state + row + 1, progress=report, **common)
-        rates[row] = (found.estimates[0] <= critical[:, None]).mean(axis=1)
+    with reporting(progress, "simulating") as advance:
+        report = partial(_part, advance, len(tce) + 1)
+        null = run(power_scenario(law, 0.0), random_state=random_state, progress=report(0), **common)
+        critical = np.quantile(null.estimates[0], 1 - false_alarms, axis=1, method="higher")
+        rates = np.empty((len(tce), len(n)))
+        for row, error in enumerate(tce):
+            scenario, seed = power_scenario(law, error, norm), random_state + row + 1
+            found = run(scenario, random_state=seed, progress=report(row + 1), **common)
+            rates[row] = (found.estimates[0] <= critical[:, None]).mean(axis=1)
     return MissRates(tuple(tce), tuple(n), rates, critical)
 
 
-def _part(progress: Progress | None, step: int, steps: int) -> Progress | None:
-    return None if progress is None else lambda done, total: progress(step * total + done, steps * total)
+def _part(advance: Progress, steps: int, step: int) -> Progress:
+    return lambda done, total: advance(step * total + done, steps * total)
 
 
 def _draws(
-    scenario: Scenario, sizes: tuple[int, ...], repeats: int, random_state: int, progress: Progress | None
+    scenario: Scenario, sizes: tuple[int, ...], repeats: int, random_state: int, advance: Progress
 ) -> Iterator[tuple[int, slice, Draw]]:
     total, done = repeats * sum(sizes), 0
     for column, size in enumerate(sizes):
@@ -194,8 +199,7 @@ def _draws(
             part = slice(first, min(repeats, first + rows))
             yield column, part, scenario.draw(part.stop - first, size, rng)
             done += (part.stop - first) * size
-            if progress is not None:
-                progress(done, total)
+            advance(done, total)
 
 
 def _many(

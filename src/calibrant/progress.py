@@ -1,0 +1,50 @@
+"""A progress bar with the time left, on a terminal only, for work that takes longer than a moment."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+__all__ = ["Progress", "progress_bar", "reporting"]
+
+Progress = Callable[[int, int], None]
+
+
+@contextlib.contextmanager
+def progress_bar(words: str, after: float = 2.0) -> Iterator[Progress]:
+    """Yield ``advance(done, total)``, which draws a bar on standard error once ``after`` seconds have gone by."""
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+    bar = Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+    task, begun = bar.add_task(words, total=None), time.monotonic()
+
+    def advance(done: int, total: int) -> None:
+        if not bar.live.is_started and time.monotonic() - begun > after and done < total:
+            bar.start()
+        bar.update(task, completed=done, total=total)
+
+    try:
+        yield advance
+    finally:
+        if bar.live.is_started:
+            bar.stop()
+
+
+@contextlib.contextmanager
+def reporting(progress: Progress | bool, words: str) -> Iterator[Progress]:
+    """Yield what a ``progress`` argument asks for: a bar (True), nothing (False), or the caller's own function."""
+    if callable(progress):
+        yield progress
+    elif progress:
+        with progress_bar(words) as advance:
+            yield advance
+    else:
+        yield lambda done, total: None
