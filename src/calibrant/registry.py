@@ -32,7 +32,7 @@ from .operators.mixture import Mixture
 from .operators.one_vs_rest import OneVsRest
 from .traits import Traits
 
-__all__ = ["Entry", "entries", "make", "names"]
+__all__ = ["Entry", "entries", "make", "make_seeded", "names"]
 
 
 @dataclass(frozen=True)
@@ -169,6 +169,15 @@ def make(name: str, **parameters: Any) -> Calibrator:
         raise InvalidInput("no map has this name", seen=repr(name), allowed=", ".join(_BY_NAME))
     for key, value in parameters.items():
         _hand_over(made, name, key, value)
+    return made
+
+
+def make_seeded(name: str, random_state: int, **parameters: Any) -> Calibrator:
+    """Make a map as `make` does, with the seed wherever it has randomness and no other was given."""
+    made = make(name, **parameters)
+    random = [path for path in made.get_params(deep=True) if path.rsplit("__", 1)[-1] == "random_state"]
+    if random and "random_state" not in parameters:
+        made.set_params(**dict.fromkeys(random, random_state))
     return made
 
 

@@ -28,6 +28,15 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.stdout.strip().endswith("[]")
 
 
+def test_measuring_starts_without_what_is_slow_to_load(file: Path) -> None:
+    code = (
+        f"import sys; from calibrant.cli.main import main; main(['measure', {str(file)!r}]); "
+        "print([m for m in ('sklearn', 'pandas', 'matplotlib', 'jinja2') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().endswith("[]")
+
+
 @pytest.mark.parametrize("name", list(COMMANDS))
 def test_every_command_has_help_and_the_listed_line(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name, "--help"]) == 0

@@ -12,8 +12,9 @@ from ..calibrator import Calibrator
 from ..fit_report import FitReport
 from ..parameters import Instance, Integer, OneOf
 from ..passes import Sample
+from ..registry import make_seeded
 from ..traits import Traits
-from .compare import compare_problems, seeded
+from .compare import compare_problems
 from .problem import Problem
 
 __all__ = ["AutoCalibrator"]
@@ -99,7 +100,7 @@ class AutoCalibrator(Calibrator):
         )
         self.best_, self.reason_ = found.best_, found.reason
         self.table_ = found.to_dict()["rows"]
-        self.map_ = seeded(self.best_, self.random_state)
+        self.map_ = make_seeded(self.best_, self.random_state)
         report = self.map_.fit_sample(sample)
         row, identity = found[self.best_], found["identity"]
         gain = row.against_identity[self.metric]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..calibrator import Calibrator
 from ..errors import CalibrantError, InvalidInput
-from ..registry import entries, make, names
+from ..registry import entries, make, make_seeded, names
 from .choice import choose, explain
 from .complexity import parameter_count
 from .evaluate import ROW_METRICS, Answers, Judgement, answers, evaluate, workers
@@ -102,7 +102,7 @@ def compare(
     )
 
     def refit() -> Calibrator:
-        calibrator = seeded(result.best_, random_state).set_params(inputs=inputs, classes=classes)
+        calibrator = make_seeded(result.best_, random_state).set_params(inputs=inputs, classes=classes)
         rows = embeddings if calibrator.traits.needs == "embeddings" else scores
         return calibrator.fit(rows, y, sample_weight=sample_weight)
 
@@ -136,9 +136,9 @@ def compare_problems(
     with workers(n_jobs) as pool:
         for name in picked:
             try:
-                found[name] = evaluate(lambda: seeded(name, random_state), given, judged, plan, pool, steps)  # noqa: B023
+                found[name] = evaluate(lambda: make_seeded(name, random_state), given, judged, plan, pool, steps)  # noqa: B023
                 points = [
-                    evaluate(lambda: seeded(name, random_state), given, judged, p, pool, steps)  # noqa: B023
+                    evaluate(lambda: make_seeded(name, random_state), given, judged, p, pool, steps)  # noqa: B023
                     for p in smaller.values()
                 ]
             except Exception as error:  # a map that fails is a row of the table
@@ -161,10 +161,10 @@ def compare_problems(
     }
 
     def again(name: str) -> Answers:
-        return answers(lambda: seeded(name, random_state), given, judged, plan[0], n_jobs)
+        return answers(lambda: make_seeded(name, random_state), given, judged, plan[0], n_jobs)
 
     def unfitted() -> Calibrator:
-        return seeded(chosen.name, random_state)
+        return make_seeded(chosen.name, random_state)
 
     return Comparison(rows, chosen.name, lowest.name, reason, tuple(curves), settings, unfitted, again)
 
@@ -181,13 +181,6 @@ def pick_methods(methods: str | Sequence[str], embeddings: bool) -> list[str]:
         for name in picked:
             make(name)
     return list(dict.fromkeys(["identity", *picked]))
-
-
-def seeded(name: str, random_state: int) -> Calibrator:
-    """Make a map by name, with the seed where it has randomness."""
-    made = make(name)
-    random = [p for p in made.get_params(deep=True) if p.rsplit("__", 1)[-1] == "random_state"]
-    return made.set_params(**dict.fromkeys(random, random_state)) if random else made
 
 
 class _Steps:

@@ -28,7 +28,7 @@ def command(calibrator: str, file: str, output: str, names: Any, as_json: bool, 
     """Apply a saved map to the scores of a file."""
     from ...files.writing import write_probabilities
     from ...loading import load
-    from ..figures import predict
+    from ..measuring import predict
 
     if output == "-" and as_json:
         raise click.UsageError("--json and --output - both claim standard output; hint: name a file")

@@ -26,7 +26,7 @@ __all__ = ["command"]
 @common
 def command(file: str, output: str | None, names: Any, as_json: bool, seed: int, quiet: bool, **settings: Any) -> None:
     """Compare maps on a file."""
-    from ..figures import compared
+    from ..comparing import compared
 
     data = read_data(file, names)
     with progress("comparing", quiet) as advance:

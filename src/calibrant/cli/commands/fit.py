@@ -25,12 +25,13 @@ def command(
     file: str, method: str, output: str, pairs: tuple[str, ...], names: Any, as_json: bool, seed: int, quiet: bool
 ) -> None:
     """Fit a map and save it."""
-    from ..figures import fit as fit_rows
-    from ..figures import judge, make_seeded
+    from ...registry import make_seeded
+    from ..fitting import fit as fit_rows
+    from ..fitting import judge
 
     if output == "-" and as_json:
         raise click.UsageError("--json and --output - both claim standard output; hint: name a file for the map")
-    calibrator = make_seeded(method, parse_parameters(pairs), seed)
+    calibrator = make_seeded(method, seed, **parse_parameters(pairs))
     data = read_data(file, names)
     fitted = fit_rows(calibrator, data)
     save(fitted, output)

@@ -62,7 +62,7 @@ def _map_facts(path: str) -> dict[str, Any]:
 
 
 def _data_facts(data: Any) -> dict[str, Any]:
-    from ..figures import facts
+    from ..facts import facts
 
     parts = {name or "all": facts(data, rows) for name, rows in data.parts.items()}
     return {

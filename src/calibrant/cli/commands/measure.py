@@ -30,10 +30,9 @@ def command(
 ) -> int:
     """Measure the probabilities of a file."""
     rules = parse_gates(gates)
-    from ...loading import load
-    from ..figures import measured_parts
+    from ..measuring import measured_parts
 
-    fitted = None if calibrator is None else load(calibrator)
+    fitted = None if calibrator is None else _load(calibrator)
     data = read_data(file, names)
     found = measured_parts(data, fitted, seed)
     failed = [
@@ -47,6 +46,12 @@ def command(
     for text in failed:
         say(f"gate failed: {text}")
     return 1 if failed else 0
+
+
+def _load(path: str) -> Any:
+    from ...loading import load
+
+    return load(path)
 
 
 def _print(file: str, name: str, part: dict[str, Any], quiet: bool) -> None:

@@ -32,7 +32,7 @@ def command(
 ) -> None:
     """Measure, compare and write a page."""
     from ...reports import report
-    from ..figures import compared, report_context
+    from ..comparing import compared, report_context
 
     data = read_data(file, names)
     with progress("comparing", quiet) as advance:

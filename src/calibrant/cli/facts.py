@@ -1,0 +1,46 @@
+"""What a person should know of a file before believing any figure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..arrays import softmax
+from ..files import Dataset, Rows
+from ..validation import as_scores
+
+__all__ = ["doubts", "facts"]
+
+
+def facts(data: Dataset, rows: Rows) -> dict[str, Any]:
+    """Return what a person should know of some rows before believing any figure."""
+    scores = np.asarray(rows.scores)
+    found: dict[str, Any] = {
+        "rows": len(rows),
+        "scores": f"{scores.dtype} {scores.shape}, {scores.min():.6g} to {scores.max():.6g}",
+        "keys": dict(rows.keys or {}),
+    }
+    p = softmax(as_scores(rows.scores, data.kind).logits)
+    found["exact_zeros"], found["exact_ones"] = int((p == 0).sum()), int((p == 1).sum())
+    found["tied_rows"] = int(((p == p.max(axis=1, keepdims=True)).sum(axis=1) > 1).sum())
+    if rows.labels is not None:
+        found["classes_seen"] = len(np.unique(rows.labels))
+        found["accuracy"] = float((data.classes[p.argmax(axis=1)] == rows.labels).mean())
+    return found
+
+
+def doubts(data: Dataset) -> tuple[str, ...]:
+    """Return what makes the figures doubtful, in words."""
+    found = []
+    if data.test is None and len(data.parts) > 1:
+        found.append(
+            f"The file holds several sets ({', '.join(data.parts)}); this is about the first. Choose with --part."
+        )
+    for rows in data.parts.values():
+        told = facts(data, rows)
+        if rows.labels is not None and told["accuracy"] < 0.9 / len(data.classes):
+            found.append(
+                f"Accuracy is {told['accuracy']:.3f}, below chance: are the labels shifted or in another order?"
+            )
+    return tuple(found)

@@ -1,0 +1,21 @@
+"""The one place where user input is checked and becomes arrays."""
+
+from .arrays import SIMPLEX_TOLERANCE, as_array, as_matrix, as_weights
+from .labels import as_labels
+from .probabilities import Probabilities, as_probabilities, refuse_swapped
+from .scores import Scores, as_embeddings, as_scores, floored
+
+__all__ = [
+    "SIMPLEX_TOLERANCE",
+    "Probabilities",
+    "Scores",
+    "as_array",
+    "as_embeddings",
+    "as_labels",
+    "as_matrix",
+    "as_probabilities",
+    "as_scores",
+    "as_weights",
+    "floored",
+    "refuse_swapped",
+]

@@ -1,0 +1,104 @@
+"""From what users have to plain arrays: arrays of numbers and weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidInput, InvalidType
+
+__all__ = ["SIMPLEX_TOLERANCE", "as_array", "as_float", "as_matrix", "as_weights"]
+
+# Rows of real probability files sum to one up to rounding of the file's writer (1.00002 in one of ours).
+SIMPLEX_TOLERANCE = 1e-3
+
+
+def as_array(values: Any, name: str) -> tuple[NDArray[Any], tuple[Any, ...] | None]:
+    """Turn an array-like, a pandas or polars frame or series, or a torch tensor into a NumPy array without a copy.
+
+    Returns the array and, for frames, the names of the columns.
+    """
+    if type(values) is np.ndarray:
+        return values, None
+    if values is None:
+        raise InvalidInput(f"{name} is missing", seen="None", allowed="an array, a frame or a tensor")
+    if hasattr(values, "detach"):  # a torch tensor
+        tensor = values.detach().cpu()
+        if str(tensor.dtype) == "torch.bfloat16":
+            tensor = tensor.float()
+        return tensor.numpy(), None
+    if hasattr(values, "toarray") and hasattr(values, "nnz"):
+        raise InvalidInput(
+            f"{name} is a sparse matrix; dense data is required",
+            seen=type(values).__name__,
+            hint="call .toarray() first",
+        )
+    columns = tuple(values.columns) if hasattr(values, "columns") else None
+    array = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
+    return array, columns
+
+
+def as_float(array: NDArray[Any], name: str) -> NDArray[np.floating]:
+    """Return numbers as float32 or float64; half precision becomes float32, whole numbers float64."""
+    if array.dtype.char in "fd":
+        return array
+    if np.iscomplexobj(array):
+        raise InvalidInput(f"Complex data not supported in {name}", seen=str(array.dtype), allowed="real numbers")
+    if array.dtype == np.float16:
+        return array.astype(np.float32)
+    if array.dtype not in (np.float32, np.float64):
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            kind = InvalidType if isinstance(error, TypeError) else InvalidInput
+            raise kind(
+                f"{name} must hold numbers",
+                seen=f"dtype {array.dtype} ({error})",
+                allowed="float32, float64, integers",
+            ) from error
+    return array
+
+
+def as_matrix(values: Any, name: str) -> tuple[NDArray[np.floating], tuple[Any, ...] | None]:
+    """Return a finite-shaped C-contiguous (n, d) float array, and a frame's column names."""
+    array, columns = as_array(values, name)
+    array = as_float(array, name)
+    if array.ndim == 0 or array.ndim > 2:
+        raise InvalidInput(
+            f"{name} has the wrong number of dimensions. Reshape your data",
+            seen=f"shape {array.shape}",
+            allowed="(n, K) or, for two classes, (n,)",
+        )
+    if array.shape[0] == 0:
+        raise InvalidInput(f"{name} is empty: 0 sample(s)", seen=f"shape {array.shape}", allowed="at least one row")
+    if array.ndim == 2 and array.shape[1] == 0:
+        raise InvalidInput(
+            f"{name} has no columns: 0 feature(s) (shape={array.shape}) while a minimum of 1 is required.",
+            allowed="one column a class",
+        )
+    return np.ascontiguousarray(array), columns
+
+
+def as_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
+    """Weights as float64, or None where all rows count the same."""
+    if sample_weight is None:
+        return None
+    weights, _ = as_array(sample_weight, "sample_weight")
+    if weights.ndim == 0:
+        weights = np.full(n, weights)
+    if weights.shape != (n,):
+        raise InvalidInput("sample_weight must have one weight a row", seen=f"shape {weights.shape} for {n} rows")
+    weights = np.ascontiguousarray(as_float(weights, "sample_weight"), dtype=np.float64)
+    if not np.isfinite(weights).all():
+        raise InvalidInput("sample_weight contains NaN or infinity", allowed="finite weights of at least 0")
+    if (weights < 0).any():
+        raise InvalidInput(
+            "sample_weight has negative weights",
+            seen=f"{weights.min():g} in row {int(weights.argmin())}",
+            allowed="at least 0",
+        )
+    if not weights.any():
+        raise InvalidInput("sample_weight is zero everywhere", allowed="at least one positive weight")
+    return None if (weights == 1.0).all() else weights

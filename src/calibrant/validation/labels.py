@@ -1,0 +1,131 @@
+"""Labels, and the classes they name."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidInput
+from .arrays import as_array
+
+__all__ = ["as_labels"]
+
+
+def as_labels(
+    y: Any, k: int, n: int, classes: Any = None, columns: tuple[Any, ...] | None = None, name: str = "y"
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Labels as column indices, and the classes in the order of the columns.
+
+    The classes are, in this order of preference: the ones given; the column names of the frame that held the scores,
+    when every label is one of them; 0 … K-1, when every label is such an integer; the sorted distinct labels, when
+    there are exactly K (False and True too).
+    """
+    labels = _label_array(y, n, name)
+    if classes is not None:
+        known = _known_classes(classes, k)
+        return _positions(labels, known, name), known
+    if columns is not None and set(labels.tolist()) <= set(columns):
+        known = _plain(np.array(columns, dtype=object))
+        return _positions(labels, known, name), known
+    if labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < k:
+        return labels.astype(np.int64, copy=False), np.arange(k)
+    distinct, places = np.unique(labels, return_inverse=True)
+    if len(distinct) == k:
+        return places.astype(np.int64, copy=False), distinct
+    raise InvalidInput(
+        f"{name} does not fit the {k} columns of the scores",
+        seen=f"{len(distinct)} distinct labels: {_shorten(distinct)}",
+        allowed=f"integers 0 to {k - 1}, or exactly {k} distinct labels",
+        hint="pass classes=[…] with the label of each column, in order; classes may be missing from y",
+    )
+
+
+def _known_classes(classes: Any, k: int) -> NDArray[Any]:
+    known = _plain(as_array(classes, "classes")[0])
+    if known.ndim != 1 or len(known) != k or len(set(known.tolist())) != k:
+        raise InvalidInput(
+            "classes must name each column of the scores once",
+            seen=f"shape {known.shape} for {k} columns: {_shorten(known.ravel())}",
+        )
+    return known
+
+
+def _label_array(y: Any, n: int, name: str) -> NDArray[Any]:
+    if y is None:
+        raise InvalidInput(f"requires {name} to be passed, but the target {name} is None", allowed="one label a row")
+    labels, _ = as_array(y, name)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        from sklearn.exceptions import DataConversionWarning  # here, as measuring does without scikit-learn
+
+        warnings.warn(
+            f"A column-vector {name} was passed when a 1d array was expected", DataConversionWarning, stacklevel=4
+        )
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise InvalidInput(
+            f"{name} must have one label a row",
+            seen=f"shape {labels.shape}",
+            hint="one-hot rows: pass y.argmax(axis=1)",
+        )
+    if len(labels) != n:
+        raise InvalidInput(
+            f"scores and {name} have inconsistent numbers of rows", seen=f"{n} scores, {len(labels)} labels"
+        )
+    if labels.dtype.kind == "O":
+        _refuse_missing(labels, name)
+        labels = _plain(labels)
+    return _whole_numbers(labels, name) if labels.dtype.kind == "f" else labels
+
+
+def _refuse_missing(labels: NDArray[Any], name: str) -> None:
+    for row, label in enumerate(labels.tolist()):
+        if label is None or type(label).__name__ in ("NAType", "NaTType") or label != label:
+            raise InvalidInput(f"{name} has missing labels", seen=f"{label!r} in row {row}", hint="drop these rows")
+
+
+def _plain(labels: NDArray[Any]) -> NDArray[Any]:
+    """Objects that are all strings, all booleans or all numbers, as an array of that kind; others are refused."""
+    if labels.dtype.kind != "O":
+        return labels
+    values = labels.tolist()
+    for kinds in (str, (bool, np.bool_), (int, float, np.integer, np.floating)):
+        if all(isinstance(value, kinds) for value in values):
+            return np.array(values)
+    raise InvalidInput(
+        "Unknown label type: labels must be all strings, all numbers or all booleans",
+        seen=", ".join(sorted({type(value).__name__ for value in values})),
+    )
+
+
+def _whole_numbers(labels: NDArray[Any], name: str) -> NDArray[np.int64]:
+    if not np.isfinite(labels).all():
+        raise InvalidInput(f"{name} contains NaN or infinity", seen="a label that is no number")
+    if (labels != np.floor(labels)).any():
+        raise InvalidInput(
+            f"Unknown label type: {name} holds fractions",
+            seen=_shorten(np.unique(labels)),
+            allowed="class labels",
+        )
+    return labels.astype(np.int64)
+
+
+def _positions(labels: NDArray[Any], known: NDArray[Any], name: str) -> NDArray[np.int64]:
+    place = {c: i for i, c in enumerate(known.tolist())}
+    distinct, inverse = np.unique(labels, return_inverse=True)
+    found = np.array([place.get(label, -1) for label in distinct.tolist()], dtype=np.int64)[inverse]
+    if (found < 0).any():
+        row = int(np.flatnonzero(found < 0)[0])
+        raise InvalidInput(
+            f"{name} holds a label outside the classes",
+            seen=f"{labels[row]!r} in row {row}",
+            allowed=_shorten(known),
+        )
+    return found
+
+
+def _shorten(values: NDArray[Any], most: int = 6) -> str:
+    shown = ", ".join(repr(v) for v in values[:most].tolist())
+    return shown + (", …" if len(values) > most else "")

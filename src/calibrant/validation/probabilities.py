@@ -1,0 +1,72 @@
+"""Probabilities: what metrics judge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _core
+from ..errors import InvalidInput
+from ..threads import get_threads
+from .arrays import SIMPLEX_TOLERANCE, as_array, as_matrix
+
+__all__ = ["Probabilities", "as_probabilities", "refuse_swapped"]
+
+
+@dataclass(frozen=True, eq=False)
+class Probabilities:
+    """Validated probabilities: (n, K), or (n,) of one event; and each row's largest, its column, its sum of squares."""
+
+    values: NDArray[np.floating]
+    columns: tuple[Any, ...] | None
+    top: NDArray[np.float64]
+    top_column: NDArray[np.int64]
+    squares: NDArray[np.float64]
+
+
+def as_probabilities(values: Any, name: str = "y_prob", *, marginals: bool = False) -> Probabilities:
+    """Check probabilities: rows on the simplex, or with ``marginals`` per-class values whose sum is free."""
+    array, columns = as_matrix(values, name)
+    if array.ndim == 1 or array.shape[1] == 1:
+        array, columns, marginals = array.reshape(-1, 1), None, True
+    top, column, squares, wrong = _core.row_tops(array, SIMPLEX_TOLERANCE, marginals, get_threads())
+    if wrong >= 0:
+        _refuse_row(array[wrong], wrong, marginals, name)
+    return Probabilities(array[:, 0] if array.shape[1] == 1 else array, columns, top, column, squares)
+
+
+def _refuse_row(row: NDArray[Any], number: int, marginals: bool, name: str) -> None:
+    if np.isnan(row).any():
+        raise InvalidInput(
+            f"{name} contains NaN", seen=f"in row {number}", hint="drop or repair these rows; nothing is imputed"
+        )
+    if marginals:
+        bad = row[(row < 0) | (row > 1)][0]
+        raise InvalidInput(
+            f"{name} holds what is no probability", seen=f"{bad} in row {number}", allowed="numbers in [0, 1]"
+        )
+    raise InvalidInput(
+        f"{name} has a row that is not a distribution",
+        seen=f"row {number} from {row.min():.6g} to {row.max():.6g}, sum {row.sum():.6g}",
+        allowed=f"entries in [0, 1] that sum to 1 within {SIMPLEX_TOLERANCE:g}",
+        hint="for logits take the softmax first; pass marginals=True for per-class probabilities with free sums",
+    )
+
+
+def refuse_swapped(y_true: Any, y_prob: Any) -> None:
+    """Recognise probabilities passed where labels belong, and labels where probabilities belong."""
+    labels, _ = as_array(y_true, "y_true")
+    fractions = labels.dtype.kind == "f" and labels.ndim == 1 and (labels != np.floor(labels)).any()
+    if not fractions and labels.ndim < 2:
+        return
+    others, _ = as_array(y_prob, "y_prob")
+    whole = others.dtype.kind in "biuOUS" or (others.dtype.kind == "f" and (others == np.floor(others)).all())
+    if whole and others.ndim == 1 and (fractions or labels.shape[1] > 1):
+        raise InvalidInput(
+            "y_true and y_prob look swapped",
+            seen="fractions in y_true, whole numbers in y_prob",
+            allowed="(y_true, y_prob): labels first, then probabilities, as in scikit-learn",
+        )

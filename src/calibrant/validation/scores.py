@@ -1,0 +1,146 @@
+"""Scores and embeddings: what maps are fitted on and applied to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _core
+from ..errors import InvalidInput
+from ..threads import get_threads
+from .arrays import SIMPLEX_TOLERANCE, as_matrix
+
+__all__ = ["Scores", "as_embeddings", "as_scores", "floored"]
+
+# log of the smallest positive float32: what an exact zero among probabilities at most was before it was rounded away.
+ZERO_LOG = -104.0
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Validated scores: (n, K) logits, C-contiguous, float32 or float64; -inf where a probability is exactly zero.
+
+    ``columns`` are the names of a frame's columns, None for plain arrays; ``shape`` is the shape they came in.
+    """
+
+    logits: NDArray[np.floating]
+    columns: tuple[Any, ...] | None
+    has_minus_infinity: bool
+    shape: tuple[int, ...] = ()
+
+
+def as_scores(values: Any, inputs: str, name: str = "scores") -> Scores:
+    """Check scores of the announced kind and return them as logits.
+
+    Parameters
+    ----------
+    values : array-like of shape (n, K) or (n,)
+        (n,) and (n, 1) are the score of the second of two classes: a log-odds or a probability.
+    inputs : {"logits", "probabilities"}
+        What the user says they are. Never guessed; what contradicts it is refused.
+    """
+    array, columns = as_matrix(values, name)
+    shape = array.shape
+    vector = array.ndim == 1 or array.shape[1] == 1
+    if vector:
+        array, columns = array.reshape(-1, 1), None
+    findings = _core.scan(array, SIMPLEX_TOLERANCE, get_threads())
+    _refuse_not_finite(array, findings, name)
+    if inputs == "probabilities":
+        logits = _log_odds_pair(array, name) if vector else _log_probabilities(array, findings, name)
+        return Scores(logits, columns, bool(np.isneginf(logits).any()), shape)
+    _refuse_probabilities(array, findings, vector, name)
+    if vector:
+        array = np.hstack([np.zeros_like(array), array])
+    return Scores(array, columns, findings[2] >= 0, shape)
+
+
+def as_embeddings(values: Any, name: str = "embeddings") -> Scores:
+    """Check embeddings: (n, d), finite. Any real numbers are fine."""
+    array, columns = as_matrix(values, name)
+    if array.ndim == 1:
+        raise InvalidInput(f"{name} must be (n, d)", seen=f"shape {array.shape}", hint="Reshape your data")
+    findings = _core.scan(array, SIMPLEX_TOLERANCE, get_threads())
+    if findings[0] >= 0 or findings[1] >= 0 or findings[2] >= 0:
+        row = max(findings[:3])
+        raise InvalidInput(f"{name} contains NaN or infinity", seen=f"row {row}", allowed="finite values")
+    return Scores(array, columns, False, array.shape)
+
+
+def _refuse_not_finite(array: NDArray[Any], findings: tuple[int, ...], name: str) -> None:
+    nan, plus, _, no_finite, _ = findings
+    if nan >= 0:
+        raise InvalidInput(
+            f"{name} contains NaN",
+            seen=f"first in row {nan}",
+            hint="drop or repair these rows; nothing is imputed",
+        )
+    if plus >= 0:
+        raise InvalidInput(
+            f"{name} contains +inf (infinity)",
+            seen=f"first in row {plus}",
+            allowed="finite values, and -inf logits",
+        )
+    if no_finite >= 0 and array.shape[1] > 1:
+        raise InvalidInput(
+            f"{name} has a row of nothing but -inf", seen=f"row {no_finite}", allowed="one finite value a row"
+        )
+
+
+def _refuse_probabilities(array: NDArray[Any], findings: tuple[int, ...], vector: bool, name: str) -> None:
+    if len(array) < 2:
+        return
+    if not vector and findings[4] < 0:
+        raise InvalidInput(
+            f"{name} were announced as logits but every row is a probability distribution",
+            seen="rows in [0, 1] that sum to 1",
+            hint='pass inputs="probabilities", or the logits themselves',
+        )
+    if vector and array.min() >= 0 and array.max() <= 1:
+        raise InvalidInput(
+            f"{name} were announced as logits but all lie in [0, 1], as probabilities do",
+            seen=f"values from {array.min():.4g} to {array.max():.4g}",
+            hint='pass inputs="probabilities"; if these are log-odds, pass two columns (0, log-odds)',
+        )
+
+
+def _log_odds_pair(array: NDArray[np.floating], name: str) -> NDArray[np.floating]:
+    if array.min() < 0 or array.max() > 1:
+        row = int(np.flatnonzero((array[:, 0] < 0) | (array[:, 0] > 1))[0])
+        raise InvalidInput(
+            f"{name} were announced as probabilities but leave [0, 1]",
+            seen=f"{array[row, 0]!r} in row {row}",
+            hint='pass inputs="logits" for log-odds',
+        )
+    with np.errstate(divide="ignore"):
+        return np.hstack([np.log1p(-array), np.log(array)])
+
+
+def _log_probabilities(array: NDArray[np.floating], findings: tuple[int, ...], name: str) -> NDArray[np.floating]:
+    row = findings[4]
+    if row >= 0:
+        raise InvalidInput(
+            f"{name} were announced as probabilities but a row is not a distribution",
+            seen=f"row {row} from {array[row].min():.6g} to {array[row].max():.6g}, sum {array[row].sum():.6g}",
+            allowed=f"entries in [0, 1] that sum to 1 within {SIMPLEX_TOLERANCE:g}",
+            hint='pass inputs="logits" for logits, or normalise the rows',
+        )
+    with np.errstate(divide="ignore"):
+        return np.log(array)
+
+
+def floored(scores: Scores) -> NDArray[np.floating]:
+    """Logits in which -inf has become a finite floor.
+
+    The floor of a row is its largest logit less 104 (an exact zero stands for anything a float32 softmax rounds
+    away), or its smallest finite logit where that is lower, so that the order of a row is kept.
+    """
+    z = scores.logits
+    if not scores.has_minus_infinity:
+        return z
+    finite = np.where(np.isneginf(z), np.inf, z)
+    floor = np.minimum(z.max(axis=1, keepdims=True) + z.dtype.type(ZERO_LOG), finite.min(axis=1, keepdims=True))
+    return np.where(np.isneginf(z), floor, z)
