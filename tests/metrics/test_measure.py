@@ -100,3 +100,13 @@ def test_curves_are_consistent(found):
     assert ((curve.binned.low <= curve.binned.frequency) & (curve.binned.frequency <= curve.binned.high)).all()
     gap = np.abs(m.curve.binned.score - m.curve.binned.frequency)
     assert m.curve.binned.weight @ gap / 900 == pytest.approx(m.metrics["ece"].estimate)
+
+
+def test_the_printed_table_says_where_chance_raises_an_estimate(rng):
+    scores = rng.dirichlet(np.full(50, 0.1), size=400)
+    labels = (scores.cumsum(axis=1) < rng.uniform(size=(400, 1))).sum(axis=1).clip(max=49)
+    found = calibrant.measure(labels, scores, resamples=200)
+    beside = not found.metrics["cwece"].low <= found.metrics["cwece"].estimate <= found.metrics["cwece"].high
+    assert beside
+    assert repr(found).count("* chance alone") == 1
+    assert "tested that the top label's probabilities are true" in repr(found)

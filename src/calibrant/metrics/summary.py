@@ -98,8 +98,15 @@ class Measurement:
         level = round(100 * self.accuracy.confidence)
         lines = [f"Measurement of {self.n:,} rows, {self.n_classes} classes", f"  {self.verdict}", ""]
         lines.append(f"  {'':<14}{'value':>8}   {level} % interval")
-        for name, found in {kind: self.accuracy, **self.metrics}.items():
-            lines.append(f"  {name:<14}{found.estimate:>8.4f}   [{found.low:.4f}, {found.high:.4f}]")
+        shown = {kind: self.accuracy, **self.metrics}
+        biased = [name for name, found in shown.items() if not found.low <= found.estimate <= found.high]
+        for name, found in shown.items():
+            star = " *" if name in biased else ""
+            lines.append(f"  {name:<14}{found.estimate:>8.4f}   [{found.low:.4f}, {found.high:.4f}]{star}")
+        if biased:
+            lines.append(
+                "  * chance alone raises this estimate; the interval is for the true value, corrected for that"
+            )
         lines += ["", f"  mean score {self.confidence:.4f}; {self.test}"]
         return "\n".join(lines)
 

@@ -52,7 +52,9 @@ class CalibrationTest:
         return self.pvalue <= level
 
     def __str__(self) -> str:
-        return f"{self.tested}: {self.method} = {self.statistic:.4g}, p = {self.pvalue:.3g} (n = {self.n:,})"
+        return (
+            f"tested that {self.tested}: {self.method} = {self.statistic:.4g}, p = {self.pvalue:.3g} (n = {self.n:,})"
+        )
 
 
 def calibration_test(
