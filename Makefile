@@ -15,7 +15,7 @@ test: $(VENV)/ready-dev  ## style, types, import directions and the whole test s
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+	OMP_NUM_THREADS=1 CALIBRANT_BROWSER=required $(BIN)/python -m pytest -n 2
 
 bench: $(VENV)/ready $(PEERS)/ready  ## speed, memory and quality beside the peers; takes a while
 	$(BIN)/python benchmarks/fit.py
@@ -37,7 +37,7 @@ $(VENV)/ready: $(wildcard cpp/*) CMakeLists.txt pyproject.toml
 
 $(VENV)/ready-dev: $(VENV)/ready
 	$(BIN)/python $(PIP) --no-build-isolation --editable '.[dev]'
-	$(BIN)/python scripts/get_browser.py || true
+	-$(BIN)/python scripts/get_browser.py
 	touch $@
 
 $(PEERS)/ready: benchmarks/peers-requirements.txt

@@ -6,35 +6,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scripts.get_browser import SUPPORTED, get_browser, launch_options
 from tests.conftest import overconfident
 
 from calibrant import compare
 from calibrant.reports import Context, report
 
-HOME = Path(__file__).resolve().parents[2] / ".browser"
-FLAGS = [
-    "--no-sandbox",
-    "--no-zygote",
-    "--single-process",
-    "--in-process-gpu",
-    "--disable-gpu",
-    "--use-gl=angle",
-    "--use-angle=swiftshader",
-    "--disable-dev-shm-usage",
-    "--hide-scrollbars",
-    "--headless=shell",
-]
-
 
 @pytest.fixture
 def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api")
-    if not (HOME / "chromium").exists():
-        pytest.skip("no browser here: scripts/get_browser.py brings one")
-    place = {"LD_LIBRARY_PATH": f"{HOME}/lib:{HOME}", "FONTCONFIG_PATH": str(HOME)}
-    with playwright.sync_playwright() as driver:
-        env = {**os.environ, **place}
-        found = driver.chromium.launch(executable_path=str(HOME / "chromium"), args=FLAGS, env=env)
+    """A headless Chromium, fetched if it is not there. Where it was promised, doing without it is a failure."""
+    trouble = get_browser()
+    if trouble:
+        promised = os.environ.get("CALIBRANT_BROWSER") == "required" or os.environ.get("CI")
+        (pytest.fail if promised and SUPPORTED else pytest.skip)(f"no browser: {trouble}")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        found = driver.chromium.launch(**launch_options())
         yield found
         found.close()
 

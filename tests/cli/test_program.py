@@ -112,6 +112,24 @@ def test_interruption_is_130(file: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert main(["measure", str(file)]) == 130
 
 
+def test_groups_of_a_file_are_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    z, y = overconfident(120, 3)
+    groups = np.arange(120) // 3
+    np.savez(tmp_path / "g.npz", logits=z, labels=y, groups=groups)
+    assert main(["compare", str(tmp_path / "g.npz"), "--methods", "ts", "--json", "-q"]) == 0
+    assert json.loads(capsys.readouterr().out)["settings"]["groups"] == 40
+    assert main(["compare", str(tmp_path / "g.npz"), "--methods", "ts", "--cv", "50"]) == 3
+    assert "40 groups" in capsys.readouterr().err
+    assert main(["measure", str(tmp_path / "g.npz")]) == 0
+    assert "groups are used by compare" in capsys.readouterr().err
+    half = {"logits_val": z[:60], "labels_val": y[:60], "groups_val": groups[:60]}
+    half |= {"logits_test": z[60:], "labels_test": y[60:], "groups_test": groups[59:119]}
+    np.savez(tmp_path / "s.npz", **half)
+    page = tmp_path / "r.html"
+    assert main(["report", str(tmp_path / "s.npz"), "--methods", "ts", "-o", str(page)]) == 0
+    assert "1 groups have rows in both parts" in page.read_text()
+
+
 def test_fit_apply_inspect_measure(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     where = file.parent
     assert main(["fit", str(file), "--method", "ts", "-o", str(where / "m.calibrant")]) == 0
@@ -142,7 +160,7 @@ def test_compare_and_save_the_choice(file: Path, capsys: pytest.CaptureFixture[s
     assert out.exists()
     assert main(["compare", str(file), "--methods", "ts", "--cv", "3", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["settings"]["judged_on"] == "3 folds × 1"
+    assert told["settings"]["judged_on"] == "3 folds"
     assert main(["compare", str(file), "--methods", "ts", "--test", str(file), "--part", "val", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["settings"]["judged_rows"] == 200
     assert main(["compare", str(file), "--methods", "no-such"]) == 3

@@ -2,6 +2,7 @@
 
 import io
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +197,41 @@ def test_parquet_without_pyarrow_names_the_extra(tmp_path: Path, monkeypatch: py
     monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)
     with pytest.raises(MissingExtra, match=r"calibrant\[parquet\]"):
         files.read(tmp_path / "a.parquet")
+
+
+def test_torch_files_are_read_by_opt_in(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    z, y = overconfident(40, 3)
+    held = {"val_logits": torch.tensor(z[:20]).requires_grad_(), "val_labels": torch.tensor(y[:20]), "epoch": 3}
+    held |= {"test_logits": torch.tensor(z[20:]), "test_labels": torch.tensor(y[20:]), "note": "as trained"}
+    torch.save(held, tmp_path / "a.pt")
+    found = files.read(tmp_path / "a.pt", allow_torch=True)
+    assert found.kind == "logits"
+    assert list(found.parts) == ["val", "test"]
+    np.testing.assert_array_equal(found.fit.scores, z[:20])
+    np.testing.assert_array_equal(found.judged.labels, y[20:])
+    torch.save({"logits": torch.tensor(z).bfloat16(), "labels": torch.tensor(y)}, tmp_path / "b.pth")
+    half = files.read(tmp_path / "b.pth", allow_torch=True)
+    assert half.fit.scores.dtype == np.float32
+    np.testing.assert_allclose(half.fit.scores, z, rtol=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("held", "words"),
+    [
+        (lambda t, z, y: [t.tensor(z), t.tensor(y)], "no dict of tensors; seen: list"),
+        (lambda t, z, y: {"logits": t.tensor(z).to_sparse(), "labels": t.tensor(y)}, "logits is not a dense tensor"),
+        (lambda t, z, y: {"logits": t.tensor(z), "labels": t.tensor(y), "path": Path("x")}, r"objects of pathlib\S*;"),
+        (lambda t, z, y: {"weight": t.tensor(z)}, "no scores"),
+    ],
+)
+def test_torch_files_that_are_refused(tmp_path: Path, held: Callable[..., Any], words: str) -> None:
+    torch = pytest.importorskip("torch")
+    z, y = overconfident(40, 3)
+    torch.save(held(torch, z, y), tmp_path / "a.pt")
+    with pytest.raises((FileProblem, InvalidInput), match=words) as caught:
+        files.read(tmp_path / "a.pt", allow_torch=True)
+    assert "weights_only" not in str(caught.value)
 
 
 def test_torch_files_only_by_opt_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,8 +16,8 @@ from calibrant.errors import InvalidInput
 from calibrant.metrics import nll
 from calibrant.selection.choice import choose
 from calibrant.selection.complexity import parameter_count
-from calibrant.selection.problem import folds, subsample
 from calibrant.selection.result import Estimate, Row
+from calibrant.selection.splits import folds, group_folds, subsample
 
 
 def test_the_map_that_made_the_data_is_chosen() -> None:
@@ -131,9 +131,60 @@ def test_probabilities_names_and_frames() -> None:
 def test_infinite_losses_never_win() -> None:
     p = np.array([[1.0, 0.0], [0.0, 1.0]] * 40)
     y = np.array([0, 1] * 39 + [1, 0])
-    found = compare(p, y, methods=["ts"], inputs="probabilities", cv=4)
+    found = compare(p, y, methods=["ts", "ets"], inputs="probabilities", cv=4)
     assert found["identity"].metrics["nll"].value == np.inf
+    assert found.best_ == "ets"
+    assert "infinite; with ets it is" in found.reason
+    assert "inf " not in found.reason
+    reference, pairs = found.differences("nll")
+    assert (reference, [(row.name, gap.value) for row, gap in pairs]) == ("ets", [("ets", 0.0)])
     json.loads(found.to_json())
+    assert "Every map compared" in compare(p, y, methods=["ts"], inputs="probabilities", cv=4).reason
+
+
+def _grouped(n: int, groups: int) -> tuple[Any, Any, Any]:
+    """Rows that come in copies of themselves: only ``groups`` of them are independent."""
+    z, y = overconfident(groups, 4)
+    rows = np.random.default_rng(0).integers(0, groups, n)
+    return z[rows], y[rows], rows
+
+
+def test_groups_stay_in_one_fold_of_about_equal_size_and_classes(rng: np.random.Generator) -> None:
+    labels = rng.choice(3, size=3000, p=[0.7, 0.25, 0.05])
+    groups = rng.geometric(0.02, size=3000)
+    groups = np.unique(groups, return_inverse=True)[1]
+    fold = np.empty(3000, dtype=int)
+    for number, split in enumerate(group_folds(labels, groups, 5, rng)):
+        fold[split.judge] = number
+        assert set(groups[split.fit]).isdisjoint(groups[split.judge])
+        assert len(split.fit) + len(split.judge) == 3000
+        assert 550 < len(split.judge) < 650
+        assert np.abs(np.bincount(labels[split.judge], minlength=3) / np.bincount(labels) - 0.2).max() < 0.1
+    assert set(fold) == set(range(5))
+
+
+def test_few_large_groups_leave_no_fold_empty(rng: np.random.Generator) -> None:
+    groups = np.array([0] * 90 + [1, 2, 3])
+    splits = group_folds(np.arange(93) % 2, groups, 4, rng)
+    assert sorted(len(split.judge) for split in splits) == [1, 1, 1, 90]
+
+
+def test_copies_of_a_row_count_as_one() -> None:
+    z, y, rows = _grouped(900, 100)
+    naive, grouped = compare(z, y, methods=["ts"]), compare(z, y, methods=["ts"], groups=rows)
+    assert grouped.settings["groups"] == len(set(rows))
+    for name in ("nll", "accuracy", "ece"):
+        assert grouped["ts"].metrics[name].error > 2 * naive["ts"].metrics[name].error
+    words = compare(z, y, methods=["ts"], groups=np.array([f"g{r}" for r in rows], dtype=object))
+    assert words["ts"].metrics["nll"].value == pytest.approx(grouped["ts"].metrics["nll"].value, rel=0.05)
+
+
+def test_one_row_a_group_is_no_group() -> None:
+    z, y = overconfident(300, 3)
+    alone, plain = compare(z, y, methods=["ts"], groups=np.arange(300)), compare(z, y, methods=["ts"])
+    for name, estimate in plain["identity"].metrics.items():
+        assert alone["identity"].metrics[name].value == pytest.approx(estimate.value)
+        assert alone["identity"].metrics[name].error == pytest.approx(estimate.error)
 
 
 @pytest.mark.parametrize(
@@ -147,6 +198,9 @@ def test_infinite_losses_never_win() -> None:
         ({"sizes": [1]}, "sizes"),
         ({"test": 5}, "test"),
         ({"embeddings": np.zeros((3, 2))}, "embeddings"),
+        ({"groups": np.zeros(3)}, "groups"),
+        ({"groups": np.arange(100) % 3}, "3 groups"),
+        ({"groups": np.full(100, np.nan)}, "groups contains NaN"),
     ],
 )
 def test_wrong_options_are_named(options: dict[str, Any], words: str) -> None:

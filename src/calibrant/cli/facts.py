@@ -24,6 +24,8 @@ def facts(data: Dataset, rows: Rows) -> dict[str, Any]:
     p = softmax(as_scores(rows.scores, data.kind).logits)
     found["exact_zeros"], found["exact_ones"] = int((p == 0).sum()), int((p == 1).sum())
     found["tied_rows"] = int(((p == p.max(axis=1, keepdims=True)).sum(axis=1) > 1).sum())
+    if rows.groups is not None:
+        found["groups"] = len(np.unique(rows.groups))
     if rows.labels is not None:
         found["classes_seen"] = len(np.unique(rows.labels))
         found["accuracy"] = float((data.classes[p.argmax(axis=1)] == rows.labels).mean())
@@ -37,10 +39,17 @@ def doubts(data: Dataset) -> tuple[str, ...]:
         found.append(
             f"The file holds several sets ({', '.join(data.parts)}); this is about the first. Choose with --part."
         )
+    found += [_shared_groups(data.fit.groups, data.test.groups)] if data.test is not None else []
     for rows in data.parts.values():
         told = facts(data, rows)
         if rows.labels is not None and told["accuracy"] < 0.9 / len(data.classes):
             found.append(
                 f"Accuracy is {told['accuracy']:.3f}, below chance: are the labels shifted or in another order?"
             )
-    return tuple(found)
+    return tuple(words for words in found if words)
+
+
+def _shared_groups(one: Any, other: Any) -> str:
+    if one is None or other is None or not (both := set(one.tolist()) & set(other.tolist())):
+        return ""
+    return f"{len(both)} groups have rows in both parts, so the test part is no independent judge."

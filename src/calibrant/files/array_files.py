@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from collections.abc import Callable
 from importlib import import_module
@@ -12,6 +13,7 @@ from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from ..errors import FileProblem, InvalidInput, MissingExtra
+from ..validation import as_array
 from .assemble import Names, Piece, named_pieces
 from .roles import role_of
 
@@ -114,10 +116,24 @@ def read_torch(file: BinaryIO, path: str, names: Names) -> Found:
     try:
         held = torch.load(file, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises many types for a foreign file
-        raise FileProblem(
-            f"{path} cannot be read with weights-only loading", seen=str(error).splitlines()[0][:200]
-        ) from error
+        raise FileProblem(f"{path} cannot be read with weights-only loading", seen=_torch_reason(error)) from error
     if not isinstance(held, dict):
         raise FileProblem(f"{path} holds no dict of tensors", seen=type(held).__name__)
-    tensors = {str(key): value.detach().numpy() for key, value in held.items() if isinstance(value, torch.Tensor)}
-    return _pieces(path, list(tensors), tensors.__getitem__, names)
+    tensors = {str(key): value for key, value in held.items() if isinstance(value, torch.Tensor)}
+
+    def load(key: str) -> NDArray[Any]:
+        try:
+            return as_array(tensors[key], key)[0]
+        except (TypeError, RuntimeError) as error:  # sparse, quantised and other tensors that NumPy has no like of
+            seen = str(error).splitlines()[0][:200]
+            raise FileProblem(f"{path}: {key} is not a dense tensor of numbers", seen=seen) from error
+
+    return _pieces(path, list(tensors), load, names)
+
+
+def _torch_reason(error: Exception) -> str:
+    """What stopped the loader. Its own message advises to load without this protection, which is not passed on."""
+    objects = re.search(r"GLOBAL (\S+)", str(error))
+    if objects is not None:
+        return f"objects of {objects.group(1)}; only tensors, numbers, strings, lists and dicts are read"
+    return str(error).splitlines()[0][:120]

@@ -12,10 +12,13 @@ __all__ = ["comparison", "learning_curve"]
 
 
 def comparison(found: Any, *, metric: str = "nll", ax: Any = None) -> Any:
-    """Draw the paired difference of each map of a `Comparison` to the scores as they came; left of zero is better."""
-    rows = [row for row in found.rows if row.metrics and np.isfinite(row.against_identity[metric].value)][::-1]
+    """Draw the paired difference of each map of a `Comparison` to the scores as they came; left of zero is better.
+
+    Where their loss is infinite, the difference is to the map with the lowest.
+    """
+    reference, pairs = found.differences(metric)
+    rows, gaps = [row for row, _ in pairs[::-1]], [gap for _, gap in pairs[::-1]]
     ax = axes(ax, figsize=(5.5, 0.32 * len(rows) + 1.2))
-    gaps = [row.against_identity[metric] for row in rows]
     places = np.arange(len(rows))
     ax.axvline(0, color=ink(ax), linestyle=(0, (1, 2)), linewidth=1)
     ax.errorbar(
@@ -25,7 +28,7 @@ def comparison(found: Any, *, metric: str = "nll", ax: Any = None) -> Any:
         if row.name == found.best_:
             ax.plot(gaps[place].value, place, "o", markersize=11, markerfacecolor="none", color=ink(ax))
     ax.set_yticks(places, [row.name for row in rows])
-    ax.set_xlabel(f"change of held-out {metric} (95 % interval)")
+    ax.set_xlabel(f"held-out {metric}, difference to {reference} (95 % interval)")
     return ax
 
 

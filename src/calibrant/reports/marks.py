@@ -96,9 +96,9 @@ def _scale(values: Iterable[float], low: float, high: float) -> tuple[float, flo
 
 
 def comparison_marks(found: Comparison, metric: str) -> tuple[Markup, int]:
-    """Return the inside of an SVG and its height: the paired difference to the scores as they came, map by map."""
-    rows = [row for row in found.rows if row.metrics and np.isfinite(row.against_identity[metric].value)]
-    gaps = [row.against_identity[metric] for row in rows]
+    """Return the inside of an SVG and its height: `Comparison.differences`, map by map."""
+    reference, pairs = found.differences(metric)
+    rows, gaps = [row for row, _ in pairs], [gap for _, gap in pairs]
     factor, shift = _scale([0.0, *(g.low for g in gaps), *(g.high for g in gaps)], 150, 600)
     height, parts = 24 * len(rows) + 46, []
     zero = factor * 0.0 + shift
@@ -112,7 +112,7 @@ def comparison_marks(found: Comparison, metric: str) -> tuple[Markup, int]:
             f'<line class="whisker" x1="{a:.1f}" x2="{b:.1f}" y1="{y}" y2="{y}"/>'
             f'<circle cx="{x:.1f}" cy="{y}" r="5"/><title>{escape(words)}</title></g>'
         )
-    parts.append(f'<text x="{zero:.1f}" y="{height - 18}" text-anchor="middle">as they came</text>')
+    parts.append(f'<text x="{zero:.1f}" y="{height - 18}" text-anchor="middle">{escape(reference)}</text>')
     parts.append(
         f'<text x="375" y="{height - 4}" text-anchor="middle">change of {escape(metric)}: left is better</text>'
     )

@@ -30,24 +30,15 @@ def _near(row: Row, metric: str) -> bool:
 
 def explain(rows: Sequence[Row], chosen: Row, lowest: Row, metric: str, n: int, k: int, curves: Sequence[Curve]) -> str:
     """Say why this map, and what more data would change."""
-    before, after = _identity(rows), chosen.metrics[metric]
-    words = [_why(chosen, lowest, metric)]
-    gain = chosen.against_identity[metric]
-    if chosen.name == "identity":
-        words.append("No map improves on the scores as they are by more than the noise: leave them alone.")
-    else:
-        sure = "clear" if -gain.value > _CLEAR * gain.error else "within the noise"
-        words.append(
-            f"Held-out {metric} goes from {before.metrics[metric].value:.4f} to {after.value:.4f} "
-            f"({gain.value:+.4f} ± {1.96 * gain.error:.4f}, {sure})."
+    if not math.isfinite(lowest.metrics[metric].value):
+        return (
+            f"Every map compared gives some labels that occur a probability of zero, so every {metric} is infinite and "
+            "decides nothing; compare by Brier score, or with maps such as ets and irova that lift zeros."
         )
+    words = [_why(chosen, lowest, metric), _gain(rows, chosen, metric)]
     words.append("It keeps every predicted label." if chosen.keeps != "nothing" else _accuracy(chosen))
     words.append(_more_data(rows, chosen, metric, n, k, curves))
     return " ".join(words)
-
-
-def _identity(rows: Sequence[Row]) -> Row:
-    return next(row for row in rows if row.name == "identity")
 
 
 def _why(chosen: Row, lowest: Row, metric: str) -> str:
@@ -57,6 +48,23 @@ def _why(chosen: Row, lowest: Row, metric: str) -> str:
     return (
         f"{chosen.name} is the simplest map within one standard error of the lowest held-out {metric} "
         f"({lowest.name}: {-gap.value:+.4f} ± {gap.error:.4f})."
+    )
+
+
+def _gain(rows: Sequence[Row], chosen: Row, metric: str) -> str:
+    if chosen.name == "identity":
+        return "No map improves on the scores as they are by more than the noise: leave them alone."
+    before = next(row for row in rows if row.name == "identity").metrics[metric].value
+    after, gain = chosen.metrics[metric].value, chosen.against_identity[metric]
+    if not math.isfinite(before):
+        return (
+            f"The scores as they came give some labels that occur a probability of zero, so their {metric} is "
+            f"infinite; with {chosen.name} it is {after:.4f}."
+        )
+    sure = "clear" if -gain.value > _CLEAR * gain.error else "within the noise"
+    return (
+        f"Held-out {metric} goes from {before:.4f} to {after:.4f} "
+        f"({gain.value:+.4f} ± {1.96 * gain.error:.4f}, {sure})."
     )
 
 

@@ -19,7 +19,8 @@ from ..errors import InvalidInput
 from ..fit_report import label_losses, row_losses
 from ..metrics import cwece, ece, ece_sweep
 from ..threads import get_threads, set_threads
-from .problem import Problem, Split
+from .problem import Problem
+from .splits import Split
 
 __all__ = ["ROW_METRICS", "Answers", "Judged", "Judgement", "answers", "evaluate", "workers"]
 
@@ -137,37 +138,47 @@ def _row_figures(p: NDArray[np.floating], problem: Problem) -> dict[str, Floats]
 
 
 def _errors(p: NDArray[np.floating], problem: Problem) -> dict[str, tuple[float, float]]:
-    """Calibration errors, with standard errors: resampled rows for the top label, a jackknife for the classes."""
+    """Calibration errors, with standard errors: resampled rows for the top label, a jackknife for the classes.
+
+    Where rows have groups, groups are resampled and left out.
+    """
     labels, weights = problem.sample.labels, problem.sample.weights
+    units = np.arange(problem.n) if problem.groups is None else problem.groups
     top = p.max(axis=1).astype(np.float64)
     right = (p.argmax(axis=1) == labels).astype(np.int64)
-    found = {name: _resampled(metric, right, top, weights) for name, metric in (("ece", ece), ("ece_sweep", ece_sweep))}
-    found["cwece"] = _jackknife(labels, p, weights)
+    metrics = (("ece", ece), ("ece_sweep", ece_sweep))
+    found = {name: _resampled(metric, right, top, weights, units) for name, metric in metrics}
+    found["cwece"] = _jackknife(labels, p, weights, units)
     return found
 
 
-def _resampled(metric: Any, right: NDArray[np.int64], top: Floats, weights: Floats | None) -> tuple[float, float]:
-    rng, n = np.random.default_rng(0), len(top)
-    base = np.ones(n) if weights is None else weights
+def _resampled(
+    metric: Any, right: NDArray[np.int64], top: Floats, weights: Floats | None, units: NDArray[np.int64]
+) -> tuple[float, float]:
+    rng, n = np.random.default_rng(0), int(units.max()) + 1
+    base = np.ones(len(top)) if weights is None else weights
     values = []
     for _ in range(_RESAMPLES):
-        counts = np.bincount(rng.integers(0, n, n), minlength=n) * base
+        counts = np.bincount(rng.integers(0, n, n), minlength=n)[units] * base
         if counts.any():
             values.append(metric(right, top, sample_weight=counts))
     return float(metric(right, top, sample_weight=weights)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
 
 
-def _jackknife(labels: NDArray[np.int64], p: NDArray[np.floating], weights: Floats | None) -> tuple[float, float]:
+def _jackknife(
+    labels: NDArray[np.int64], p: NDArray[np.floating], weights: Floats | None, units: NDArray[np.int64]
+) -> tuple[float, float]:
     value = float(cwece(labels, p, sample_weight=weights))
-    groups = min(_GROUPS, len(labels))
-    if groups < 2:
+    n = int(units.max()) + 1
+    parts = min(_GROUPS, n)
+    if parts < 2:
         return value, 0.0
-    group = np.random.default_rng(0).permutation(len(labels)) % groups
+    part = (np.random.default_rng(0).permutation(n) % parts)[units]
     left = [
-        float(cwece(labels[group != g], p[group != g], sample_weight=None if weights is None else weights[group != g]))
-        for g in range(groups)
+        float(cwece(labels[part != g], p[part != g], sample_weight=None if weights is None else weights[part != g]))
+        for g in range(parts)
     ]
-    return value, float(np.sqrt((groups - 1) * np.var(left)))
+    return value, float(np.sqrt((parts - 1) * np.var(left)))
 
 
 def _mean_pair(pairs: list[tuple[float, float]]) -> tuple[float, float]:

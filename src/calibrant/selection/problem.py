@@ -1,4 +1,4 @@
-"""The rows a comparison works on, and how they are divided."""
+"""The rows a comparison works on."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidInput
 from ..passes import Sample
-from ..validation import as_labels, as_matrix, as_scores, as_weights, floored
+from ..validation import as_array, as_labels, as_matrix, as_scores, as_weights, floored
 
-__all__ = ["Problem", "Split", "folds", "make_problem", "subsample"]
-
-Rows = NDArray[np.int64]
+__all__ = ["Problem", "make_problem"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,12 +28,15 @@ class Problem:
     embeddings : Sample or None
         The same rows for maps on embeddings.
     classes : array of shape (K,)
+    groups : array of shape (n,) or None
+        The number of each row's group: rows of one group are not independent.
     """
 
     logits: NDArray[np.floating]
     sample: Sample
     embeddings: Sample | None
     classes: NDArray[Any]
+    groups: NDArray[np.int64] | None = None
 
     @property
     def n(self) -> int:
@@ -48,16 +49,15 @@ class Problem:
         return self.sample.n_classes
 
 
-@dataclass(frozen=True, eq=False)
-class Split:
-    """Rows to fit on and rows to judge on; rows of a test set are counted after those of the calibration set."""
-
-    fit: Rows
-    judge: Rows
-
-
 def make_problem(
-    scores: Any, y: Any, inputs: str, classes: Any, sample_weight: Any = None, embeddings: Any = None, name: str = ""
+    scores: Any,
+    y: Any,
+    inputs: str,
+    classes: Any,
+    sample_weight: Any = None,
+    embeddings: Any = None,
+    groups: Any = None,
+    name: str = "",
 ) -> Problem:
     """Check what a user gives to `compare`."""
     valid = as_scores(scores, inputs, f"{name}scores")
@@ -65,33 +65,27 @@ def make_problem(
     labels, known = as_labels(y, k, n, classes, valid.columns, f"{name}y")
     weights = as_weights(sample_weight, n)
     sample = Sample(floored(valid), labels, weights, k)
-    vectors = None
-    if embeddings is not None:
-        matrix, _ = as_matrix(embeddings, f"{name}embeddings")
-        if len(matrix) != n or not np.isfinite(matrix).all():
-            raise InvalidInput(
-                f"{name}embeddings must be finite, one row each", seen=f"shape {matrix.shape} for {n} rows"
-            )
-        vectors = Sample(matrix, labels, weights, k)
+    vectors = None if embeddings is None else Sample(_vectors(embeddings, n, name), labels, weights, k)
+    of_group = None if groups is None else _group_numbers(groups, n, name)
     if weights is not None and not weights.all():
         rows = np.flatnonzero(weights)
         vectors = None if vectors is None else vectors.take(rows)
-        return Problem(np.ascontiguousarray(valid.logits[rows]), sample.take(rows), vectors, known)
-    return Problem(valid.logits, sample, vectors, known)
+        of_group = None if of_group is None else np.unique(of_group[rows], return_inverse=True)[1]
+        return Problem(np.ascontiguousarray(valid.logits[rows]), sample.take(rows), vectors, known, of_group)
+    return Problem(valid.logits, sample, vectors, known, of_group)
 
 
-def folds(labels: NDArray[np.int64], count: int, rng: np.random.Generator) -> list[Split]:
-    """Deal the rows into stratified folds, at random within each class."""
-    order = rng.permutation(len(labels))
-    order = order[np.argsort(labels[order], kind="stable")]
-    fold = np.empty(len(labels), dtype=np.int64)
-    fold[order] = np.arange(len(labels)) % count
-    return [Split(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(count)]
+def _vectors(embeddings: Any, n: int, name: str) -> NDArray[np.floating]:
+    matrix, _ = as_matrix(embeddings, f"{name}embeddings")
+    if len(matrix) != n or not np.isfinite(matrix).all():
+        raise InvalidInput(f"{name}embeddings must be finite, one row each", seen=f"shape {matrix.shape} for {n} rows")
+    return matrix
 
 
-def subsample(rows: Rows, labels: NDArray[np.int64], size: int, rng: np.random.Generator) -> Rows:
-    """Return about ``size`` of the rows, stratified: what is dealt first in each class."""
-    order = rng.permutation(len(rows))
-    order = order[np.argsort(labels[rows[order]], kind="stable")]
-    picked = np.linspace(0, len(rows) - 1, min(size, len(rows))).round().astype(np.int64)
-    return np.sort(rows[order[picked]])
+def _group_numbers(groups: Any, n: int, name: str) -> NDArray[np.int64]:
+    given, _ = as_array(groups, f"{name}groups")
+    if given.shape != (n,):
+        raise InvalidInput(f"{name}groups must name one group a row", seen=f"shape {given.shape} for {n} rows")
+    if given.dtype.kind == "f" and np.isnan(given).any():
+        raise InvalidInput(f"{name}groups contains NaN", seen=f"row {int(np.isnan(given).argmax())}")
+    return np.unique(given.astype(str) if given.dtype.kind == "O" else given, return_inverse=True)[1]

@@ -34,6 +34,9 @@ class Estimate:
         """Upper end of the interval."""
         return self.value + 1.96 * self.error
 
+    def __str__(self) -> str:
+        return f"{self.value:.4f} ±{1.96 * self.error:.4f}" if math.isfinite(self.value) else "∞"
+
     def to_dict(self) -> dict[str, float]:
         """Return value, error and interval."""
         return {"value": self.value, "error": self.error, "low": self.low, "high": self.high}
@@ -121,6 +124,16 @@ class Comparison:
     def answers(self, name: str) -> Answers:
         """Return what a map answered on the judged rows (in the first repeat); it is fitted again for this."""
         return self._answers(name)
+
+    def differences(self, metric: str) -> tuple[str, list[tuple[Row, Estimate]]]:
+        """Return whom maps are compared with, and each map's paired difference to it, where it is finite.
+
+        That is "identity", the scores as they came; where their loss is infinite it is the map with the lowest.
+        """
+        finite = math.isfinite(self["identity"].metrics[metric].value)
+        reference, key = ("identity", "against_identity") if finite else (self.lowest_, "against_best")
+        pairs = [(row, getattr(row, key)[metric]) for row in self.rows if row.metrics]
+        return reference, [(row, gap) for row, gap in pairs if math.isfinite(gap.value)]
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the paired differences to the scores as they came, on matplotlib Axes."""

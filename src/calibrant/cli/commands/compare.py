@@ -52,7 +52,7 @@ def print_comparison(found: Any) -> None:
             rows.append((mark + row.name, *(["failed"] + [""] * (len(shown) + 2))))
             say(f"{row.name} failed: {row.error}")
             continue
-        figures = [f"{e.value:.4f} ±{1.96 * e.error:.4f}" for e in (row.metrics[name] for name in shown)]
+        figures = [str(row.metrics[name]) for name in shown]
         rows.append((mark + row.name, *figures, row.keeps, f"{row.parameters:g}", f"{row.fit_seconds:.3f}"))
     print_table(("  map", *shown, "keeps", "parameters", "fit s"), rows)
     for curve in found.curves:

@@ -43,6 +43,8 @@ def command(
     else:
         for name, part in found.items():
             _print(file, name, part, quiet)
+    if any(rows.groups is not None for rows in data.parts.values()):
+        say("the intervals treat rows as independent: groups are used by compare, not here", quiet)
     for text in failed:
         say(f"gate failed: {text}")
     return 1 if failed else 0
