@@ -102,24 +102,52 @@ void bind_isotonic(nb::module_& m) {
 }
 
 template <class T>
+void require_coefficients(const Matrix<T>& scores, const Matrix<double>& coefficients) {
+    if (coefficients.shape(1) != 3 || (coefficients.shape(0) != 1 && coefficients.shape(0) != scores.shape(1)))
+        throw nb::value_error("three coefficients, or three a class");
+}
+
+template <class T>
 void bind_logistic(nb::module_& m) {
     m.def(
         "logistic_sums",
         [](Matrix<T> logits, Labels labels, Weights weights, Labels groups, Matrix<double> coefficients,
-           Matrix<double> targets, int threads) {
+           Matrix<double> targets, bool two_slopes, int threads) {
             require_rows(logits, labels, weights);
             const std::int64_t count = coefficients.shape(0);
             bool good = coefficients.shape(1) == 3 && targets.shape(0) == coefficients.shape(0) && targets.shape(1) == 2 &&
                         groups.shape(0) == logits.shape(1);
             for (std::size_t j = 0; good && j < groups.shape(0); ++j) good = groups.data()[j] < count;
             if (!good) throw nb::value_error("groups, coefficients and targets do not fit one another");
-            auto out = fresh<double>({std::size_t(count), std::size_t(calibrant::kLogisticSums)});
+            auto out = fresh<double>({std::size_t(count), std::size_t(calibrant::logistic_width(two_slopes))});
             nb::gil_scoped_release release;
             calibrant::logistic_sums(logits.data(), labels.data(), data_of(weights), logits.shape(0), logits.shape(1),
-                                     groups.data(), count, coefficients.data(), targets.data(), threads, out.data());
+                                     groups.data(), count, coefficients.data(), targets.data(), two_slopes, threads,
+                                     out.data());
             return out;
         },
-        "logits"_a.noconvert(), "labels"_a, "weights"_a.none(), "groups"_a, "coefficients"_a, "targets"_a, "threads"_a);
+        "logits"_a.noconvert(), "labels"_a, "weights"_a.none(), "groups"_a, "coefficients"_a, "targets"_a,
+        "two_slopes"_a, "threads"_a);
+    m.def(
+        "logistic_apply",
+        [](Matrix<T> odds, Matrix<double> coefficients, int threads, Output<T> out) {
+            require_same_shape(odds, out);
+            require_coefficients(odds, coefficients);
+            nb::gil_scoped_release release;
+            calibrant::logistic_apply(odds.data(), odds.shape(0), odds.shape(1), coefficients.data(),
+                                      coefficients.shape(0), threads, out.data());
+        },
+        "odds"_a.noconvert(), "coefficients"_a, "threads"_a, "out"_a.noconvert());
+    m.def(
+        "logistic_lift",
+        [](Matrix<T> logits, Matrix<double> coefficients, bool normalize, int threads, Output<T> out) {
+            require_same_shape(logits, out);
+            require_coefficients(logits, coefficients);
+            nb::gil_scoped_release release;
+            calibrant::logistic_lift(logits.data(), logits.shape(0), logits.shape(1), coefficients.data(),
+                                     coefficients.shape(0), normalize, threads, out.data());
+        },
+        "logits"_a.noconvert(), "coefficients"_a, "normalize"_a, "threads"_a, "out"_a.noconvert());
 }
 
 void bind_pooling(nb::module_& m) {

@@ -10,61 +10,113 @@
 namespace calibrant {
 namespace {
 
-constexpr std::int64_t kParts = 16;  // partial sums, whatever the number of threads
+constexpr std::int64_t kParts = 16;   // partial sums, whatever the number of threads
+constexpr std::int64_t kSpan = 4096;  // scores answered at a time where all share their coefficients
+constexpr double kFar = 1e30;         // an infinite score times a coefficient of zero is zero
 
-// log(1 + e) for 0 <= e <= 1 by the series of 2 artanh(e / (2 + e)).
-CALIBRANT_INLINE double log1p_unit(double e) {
-    const double s = e / (2 + e), q = s * s;
-    double sum = 1.0 / 31;
-    sum = sum * q + 1.0 / 29, sum = sum * q + 1.0 / 27, sum = sum * q + 1.0 / 25;
-    sum = sum * q + 1.0 / 23, sum = sum * q + 1.0 / 21, sum = sum * q + 1.0 / 19;
-    sum = sum * q + 1.0 / 17, sum = sum * q + 1.0 / 15, sum = sum * q + 1.0 / 13;
-    sum = sum * q + 1.0 / 11, sum = sum * q + 1.0 / 9, sum = sum * q + 1.0 / 7;
-    sum = sum * q + 1.0 / 5, sum = sum * q + 1.0 / 3, sum = sum * q + 1.0;
-    return 2 * s * sum;
+// log(1 + e) for 0 <= e <= 1 by the series of 2 artanh(f / (2 + f)), 1 + f being 1 + e or half of it.
+template <class T>
+CALIBRANT_INLINE T log1p_unit(T e) {
+    const bool upper = e > T(0.41421356237309503);
+    const T f = upper ? T(0.5) * (e - T(1)) : e;
+    const T s = f / (T(2) + f), q = s * s;
+    T sum = T(1.0 / 9);
+    if constexpr (sizeof(T) == 8) {
+        sum = 1.0 / 21;
+        sum = sum * q + 1.0 / 19, sum = sum * q + 1.0 / 17, sum = sum * q + 1.0 / 15;
+        sum = sum * q + 1.0 / 13, sum = sum * q + 1.0 / 11, sum = sum * q + 1.0 / 9;
+    }
+    sum = sum * q + T(1.0 / 7), sum = sum * q + T(1.0 / 5), sum = sum * q + T(1.0 / 3), sum = sum * q + T(1);
+    return T(2) * s * sum + (upper ? T(0.69314718055994530942) : T(0));
 }
-
-CALIBRANT_INLINE double softplus(double x) {
-    return (x > 0 ? x : 0.0) + log1p_unit(exp_nonpositive(x > 0 ? -x : x));
-}
-
-// loss and margin's derivative, curvature and features of each pair of a row, into buffers of k doubles.
-struct Buffers {
-    double *u, *v, *loss, *slope, *curve;
-};
 
 template <class T>
-CALIBRANT_INLINE void row_terms(const T* odds, std::int64_t k, const double* c0, const double* c1, const double* c2,
-                                const double* target, const Buffers& b) {
-    double *out_u = b.u, *out_v = b.v, *loss = b.loss, *slope = b.slope, *curve = b.curve;
-#pragma omp simd
-    for (std::int64_t j = 0; j < k; ++j) {
-        const double x = odds[j], v = softplus(x), u = x - v;
-        const double m = c0[j] * u + c1[j] * v + c2[j];
-        const double e = exp_nonpositive(m > 0 ? -m : m);
-        const double q = (m > 0 ? 1.0 : e) / (1 + e);
-        out_u[j] = u;
-        out_v[j] = v;
-        loss[j] = (m > 0 ? m : 0.0) + log1p_unit(e) - target[j] * m;
-        slope[j] = q - target[j];
-        curve[j] = e / ((1 + e) * (1 + e));
-    }
-}
-CALIBRANT_CLONES void row_terms_of(const float* odds, std::int64_t k, const double* c0, const double* c1, const double* c2,
-                                   const double* target, const Buffers& b) {
-    row_terms(odds, k, c0, c1, c2, target, b);
-}
-CALIBRANT_CLONES void row_terms_of(const double* odds, std::int64_t k, const double* c0, const double* c1, const double* c2,
-                                   const double* target, const Buffers& b) {
-    row_terms(odds, k, c0, c1, c2, target, b);
+CALIBRANT_INLINE T softplus(T x) {
+    return (x > T(0) ? x : T(0)) + log1p_unit(exp_nonpositive(x > T(0) ? -x : x));
 }
 
-void add_terms(std::int64_t j, double weight, const Buffers& b, double* sums) {
-    const double u = b.u[j], v = b.v[j], s = weight * b.slope[j], h = weight * b.curve[j];
-    sums[0] += weight * b.loss[j];
-    sums[1] += s * u, sums[2] += s * v, sums[3] += s;
-    sums[4] += h * u * u, sums[5] += h * u * v, sums[6] += h * u;
-    sums[7] += h * v * v, sums[8] += h * v, sums[9] += h;
+// Adds the terms of one row to sums of every column: `sums` holds logistic_width rows of m columns, c three.
+template <bool TwoSlopes, class T>
+CALIBRANT_INLINE void add_row(const T* odds, std::int64_t m, const double* c, const double* target, double weight,
+                              double* sums) {
+    const double *c0 = c, *c1 = c + m, *c2 = c + 2 * m;
+#pragma omp simd
+    for (std::int64_t j = 0; j < m; ++j) {
+        const double x = odds[j], v = TwoSlopes ? softplus(x) : 0.0, u = x - v;
+        const double margin = TwoSlopes ? c0[j] * u + c1[j] * v + c2[j] : c0[j] * x + c2[j];
+        const double e = exp_nonpositive(margin > 0 ? -margin : margin), part = 1 / (1 + e);
+        const double loss = (margin > 0 ? margin : 0.0) + log1p_unit(e) - target[j] * margin;
+        const double s = weight * ((margin > 0 ? part : e * part) - target[j]), h = weight * e * part * part;
+        sums[j] += weight * loss;
+        sums[m + j] += s * u;
+        if (TwoSlopes) {
+            sums[2 * m + j] += s * v, sums[3 * m + j] += s;
+            sums[4 * m + j] += h * u * u, sums[5 * m + j] += h * u * v, sums[6 * m + j] += h * u;
+            sums[7 * m + j] += h * v * v, sums[8 * m + j] += h * v, sums[9 * m + j] += h;
+        } else {
+            sums[2 * m + j] += s;
+            sums[3 * m + j] += h * x * x, sums[4 * m + j] += h * x, sums[5 * m + j] += h;
+        }
+    }
+}
+
+template <class T>
+CALIBRANT_INLINE void answer(const T* odds, std::int64_t m, const T* c, bool two_slopes, T* out) {
+    const T *c0 = c, *c1 = c + m, *c2 = c + 2 * m;
+#pragma omp simd
+    for (std::int64_t j = 0; j < m; ++j) {
+        const T x = odds[j] < T(-kFar) ? T(-kFar) : odds[j] > T(kFar) ? T(kFar) : odds[j];
+        const T v = two_slopes ? softplus(x) : T(0);
+        const T margin = two_slopes ? c0[j] * (x - v) + c1[j] * v + c2[j] : c0[j] * x + c2[j];
+        const T e = exp_nonpositive(margin > T(0) ? -margin : margin);
+        out[j] = (margin > T(0) ? T(1) : e) / (T(1) + e);
+    }
+}
+
+#define CALIBRANT_LOGISTIC_ROWS(T)                                                                                        \
+    CALIBRANT_CLONES void add_row_of(const T* odds, std::int64_t m, const double* c, const double* target, double weight, \
+                                     bool two_slopes, double* sums) {                                                     \
+        if (two_slopes)                                                                                                   \
+            add_row<true>(odds, m, c, target, weight, sums);                                                              \
+        else                                                                                                              \
+            add_row<false>(odds, m, c, target, weight, sums);                                                             \
+    }                                                                                                                     \
+    CALIBRANT_CLONES void answer_of(const T* odds, std::int64_t m, const T* c, bool two_slopes, T* out) {                 \
+        if (two_slopes)                                                                                                   \
+            answer(odds, m, c, true, out);                                                                                \
+        else                                                                                                              \
+            answer(odds, m, c, false, out);                                                                               \
+    }
+CALIBRANT_LOGISTIC_ROWS(float)
+CALIBRANT_LOGISTIC_ROWS(double)
+#undef CALIBRANT_LOGISTIC_ROWS
+
+// The classes that count, with coefficients and targets of their own: what add_row walks along.
+struct Columns {
+    std::vector<std::int64_t> places, where;  // class of each column; column of each class, or -1
+    std::vector<double> c, negative;
+    std::int64_t count() const { return static_cast<std::int64_t>(places.size()); }
+
+    Columns(const std::int64_t* groups, std::int64_t k, const double* coefficients, const double* targets) : where(k, -1) {
+        for (std::int64_t j = 0; j < k; ++j)
+            if (groups[j] >= 0) where[j] = count(), places.push_back(j);
+        for (int i = 0; i < 3; ++i)
+            for (std::int64_t j : places) c.push_back(coefficients[3 * groups[j] + i]);
+        for (std::int64_t j : places) negative.push_back(targets[2 * groups[j]]);
+    }
+};
+
+// Coefficients of every column, three rows of `columns`, and whether any has two slopes.
+template <class T>
+bool spread(const double* coefficients, std::int64_t tables, std::int64_t columns, std::vector<T>& c) {
+    bool two_slopes = false;
+    c.resize(3 * columns);
+    for (std::int64_t j = 0; j < columns; ++j) {
+        const double* own = coefficients + (tables == 1 ? 0 : 3 * j);
+        for (int i = 0; i < 3; ++i) c[i * columns + j] = static_cast<T>(own[i]);
+        two_slopes = two_slopes || own[0] != own[1];
+    }
+    return two_slopes;
 }
 
 }  // namespace
@@ -72,39 +124,74 @@ void add_terms(std::int64_t j, double weight, const Buffers& b, double* sums) {
 template <class T>
 void logistic_sums(const T* logits, const std::int64_t* labels, const double* weights, std::int64_t n, std::int64_t k,
                    const std::int64_t* groups, std::int64_t group_count, const double* coefficients, const double* targets,
-                   int threads, double* out) {
-    const std::int64_t size = group_count * kLogisticSums, parts = std::min(n, kParts);
-    std::vector<double> c(3 * k, 0.0), negative(k, 0.0), sums(parts * size, 0.0);
-    for (std::int64_t j = 0; j < k; ++j) {
-        if (groups[j] < 0) continue;
-        for (int i = 0; i < 3; ++i) c[i * k + j] = coefficients[3 * groups[j] + i];
-        negative[j] = targets[2 * groups[j]];
-    }
+                   bool two_slopes, int threads, double* out) {
+    const Columns columns(groups, k, coefficients, targets);
+    const std::int64_t m = columns.count(), width = logistic_width(two_slopes), parts = std::min(n, kParts);
+    std::vector<double> sums(parts * width * m, 0.0);
     for_blocks(parts, 1 << 16, threads, [&](std::int64_t part, std::int64_t, std::int64_t) {
         std::vector<T> odds(k);
-        std::vector<double> memory(5 * k), target = negative;
-        const Buffers b{&memory[0], &memory[k], &memory[2 * k], &memory[3 * k], &memory[4 * k]};
-        double* own = &sums[part * size];
+        std::vector<double> target = columns.negative;
         for (std::int64_t i = n * part / parts; i < n * (part + 1) / parts; ++i) {
             const double weight = weights ? weights[i] : 1.0;
             if (weight == 0) continue;
             log_odds_row(logits + i * k, k, odds.data());
-            const std::int64_t y = labels[i];
-            if (groups[y] >= 0) target[y] = targets[2 * groups[y] + 1];
-            row_terms_of(odds.data(), k, &c[0], &c[k], &c[2 * k], target.data(), b);
-            target[y] = negative[y];
-            for (std::int64_t j = 0; j < k; ++j)
-                if (groups[j] >= 0) add_terms(j, weight, b, own + groups[j] * kLogisticSums);
+            if (m < k)  // places rise, so that nothing is overwritten before it is read
+                for (std::int64_t j = 0; j < m; ++j) odds[j] = odds[columns.places[j]];
+            const std::int64_t y = columns.where[labels[i]];
+            if (y >= 0) target[y] = targets[2 * groups[labels[i]] + 1];
+            add_row_of(odds.data(), m, columns.c.data(), target.data(), weight, two_slopes, &sums[part * width * m]);
+            if (y >= 0) target[y] = columns.negative[y];
         }
     });
-    std::fill(out, out + size, 0.0);
+    std::fill(out, out + group_count * width, 0.0);
     for (std::int64_t part = 0; part < parts; ++part)
-        for (std::int64_t i = 0; i < size; ++i) out[i] += sums[part * size + i];
+        for (std::int64_t s = 0; s < width; ++s)
+            for (std::int64_t j = 0; j < m; ++j)
+                out[groups[columns.places[j]] * width + s] += sums[(part * width + s) * m + j];
 }
 
-template void logistic_sums<float>(const float*, const std::int64_t*, const double*, std::int64_t, std::int64_t,
-                                   const std::int64_t*, std::int64_t, const double*, const double*, int, double*);
-template void logistic_sums<double>(const double*, const std::int64_t*, const double*, std::int64_t, std::int64_t,
-                                    const std::int64_t*, std::int64_t, const double*, const double*, int, double*);
+template <class T>
+void logistic_apply(const T* odds, std::int64_t n, std::int64_t k, const double* coefficients, std::int64_t tables,
+                    int threads, T* out) {
+    const std::int64_t span = tables == 1 ? std::min(kSpan, n * k) : k, spans = span ? (n * k + span - 1) / span : 0;
+    std::vector<T> c;
+    const bool two_slopes = spread(coefficients, tables, span, c);
+    for_blocks(spans, span, threads, [&](std::int64_t, std::int64_t from, std::int64_t to) {
+        for (std::int64_t s = from; s < to; ++s) {
+            const std::int64_t begin = s * span, count = std::min(span, n * k - begin);
+            if (count == span) {
+                answer_of(odds + begin, span, c.data(), two_slopes, out + begin);
+                continue;
+            }
+            std::vector<T> rest(span, T(0)), answers(span);
+            std::copy(odds + begin, odds + begin + count, rest.begin());
+            answer_of(rest.data(), span, c.data(), two_slopes, answers.data());
+            std::copy(answers.begin(), answers.begin() + count, out + begin);
+        }
+    });
+}
+
+template <class T>
+void logistic_lift(const T* logits, std::int64_t n, std::int64_t k, const double* coefficients, std::int64_t tables,
+                   bool normalize, int threads, T* out) {
+    std::vector<T> c;
+    const bool two_slopes = spread(coefficients, tables, k, c);
+    for_blocks(n, k, threads, [&](std::int64_t, std::int64_t from, std::int64_t to) {
+        std::vector<T> odds(k);
+        for (std::int64_t i = from; i < to; ++i) {
+            log_odds_row(logits + i * k, k, odds.data());
+            answer_of(odds.data(), k, c.data(), two_slopes, out + i * k);
+        }
+        if (normalize) normalize_rows(logits + from * k, to - from, k, false, 1, out + from * k);
+    });
+}
+
+#define CALIBRANT_LOGISTIC(T)                                                                                              \
+    template void logistic_sums<T>(const T*, const std::int64_t*, const double*, std::int64_t, std::int64_t,               \
+                                   const std::int64_t*, std::int64_t, const double*, const double*, bool, int, double*);   \
+    template void logistic_apply<T>(const T*, std::int64_t, std::int64_t, const double*, std::int64_t, int, T*);           \
+    template void logistic_lift<T>(const T*, std::int64_t, std::int64_t, const double*, std::int64_t, bool, int, T*);
+CALIBRANT_LOGISTIC(float)
+CALIBRANT_LOGISTIC(double)
 
 }  // namespace calibrant

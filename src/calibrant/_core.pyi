@@ -130,8 +130,13 @@ def logistic_sums(
     groups: NDArray[np.int64],
     coefficients: NDArray[np.float64],
     targets: NDArray[np.float64],
+    two_slopes: bool,
     threads: int,
 ) -> NDArray[np.float64]: ...
+def logistic_apply(odds: NDArray[Any], coefficients: NDArray[np.float64], threads: int, out: NDArray[Any]) -> None: ...
+def logistic_lift(
+    logits: NDArray[Any], coefficients: NDArray[np.float64], normalize: bool, threads: int, out: NDArray[Any]
+) -> None: ...
 def pool_adjacent(
     sums: NDArray[np.float64], weights: NDArray[np.float64], starts: NDArray[np.int64]
 ) -> NDArray[np.float64]: ...

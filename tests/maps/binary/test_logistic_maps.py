@@ -32,26 +32,54 @@ def objective(c, x, y, weights=1.0):
     return (weights * (np.logaddexp(0, m) - y * m)).sum()
 
 
+def features(x, two_slopes):
+    columns = [log_expit(x), -log_expit(-x)] if two_slopes else [x]
+    return np.stack([*columns, np.ones_like(x)], axis=-1)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("groups", [[0, 0, 0], [0, 1, 2], [-1, 0, 0]])
-def test_sums_equal_their_twin(rng, dtype, groups):
+@pytest.mark.parametrize("groups", [[0, 0, 0], [0, 1, 2], [-1, 0, 0], [1, -1, 0]])
+@pytest.mark.parametrize("two_slopes", [True, False])
+def test_sums_equal_their_twin(rng, dtype, groups, two_slopes):
     z, y, w = (rng.normal(size=(50, 3)) * 4).astype(dtype), rng.integers(0, 3, 50), rng.random(50)
     count = max(groups) + 1
     c, targets = rng.normal(size=(count, 3)), np.sort(rng.random((count, 2)), axis=1)
-    out = _core.logistic_sums(z, y, w, np.array(groups), c, targets, 2)
+    out = _core.logistic_sums(z, y, w, np.array(groups), c, targets, two_slopes, 2)
     x = log_odds(z).astype(np.float64)
-    expected = np.zeros((count, 10))
+    size = 3 if two_slopes else 2
+    expected = np.zeros((count, 1 + size + size * (size + 1) // 2))
     for j, g in enumerate(groups):
         if g < 0:
             continue
-        u, v = log_expit(x[:, j]), -log_expit(-x[:, j])
-        f = np.stack([u, v, np.ones(50)], axis=1)
-        m, t = f @ c[g], targets[g][(y == j).astype(int)]
+        f = features(x[:, j], two_slopes)
+        m, t = f @ (c[g] if two_slopes else c[g, [0, 2]]), targets[g][(y == j).astype(int)]
         q = expit(m)
         hessian = (f * (w * q * (1 - q))[:, None]).T @ f
         loss = (w * (np.logaddexp(0, m) - t * m)).sum()
-        expected[g] += np.concatenate([[loss], f.T @ (w * (q - t)), hessian[np.triu_indices(3)]])
+        expected[g] += np.concatenate([[loss], f.T @ (w * (q - t)), hessian[np.triu_indices(size)]])
     np.testing.assert_allclose(out, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("tables", [1, 5])
+@pytest.mark.parametrize("two_slopes", [True, False])
+def test_answers_equal_their_twin(rng, dtype, tables, two_slopes):
+    z = (rng.normal(size=(2000, 5)) * 9).astype(dtype)
+    z[0, 1], z[1, 1:] = -np.inf, -np.inf
+    c = rng.random((tables, 3)) * [1.5, 1.5, -2]
+    if not two_slopes:
+        c[:, 1] = c[:, 0]
+    odds = log_odds(z)
+    x = np.clip(odds.astype(np.float64), -1e30, 1e30)
+    expected = expit((features(x, True) * c).sum(axis=-1))
+    exact = {"rtol": 1e-4 if dtype == np.float32 else 1e-10, "atol": 1e-30}
+    out = np.empty_like(z)
+    _core.logistic_apply(odds, c, 2, out)
+    np.testing.assert_allclose(out, expected, **exact)
+    _core.logistic_lift(z, c, False, 2, out)
+    np.testing.assert_allclose(out, expected, **exact)
+    _core.logistic_lift(z, c, True, 2, out)
+    np.testing.assert_allclose(out, expected / expected.sum(axis=1, keepdims=True), **exact)
 
 
 def test_platt_equals_logistic_regression():

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from copy import copy
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from ... import _core
 from ...fit_report import FitReport
@@ -18,17 +16,15 @@ from .base import BinaryMap, Pairs
 
 __all__ = ["LogisticMap"]
 
-_PASSES = 100
-_CLIPPED = 1e30
+_PASSES = 200
 
 
 class LogisticMap(BinaryMap):
     """q = σ(a u + b v + c) with u = log p and v = -log(1 - p), of which u + v is the log-odds λ.
 
     A subclass says which (a, b, c) it allows: the columns of ``_basis`` span them, and the coefficients of the columns
-    in ``_nonnegative`` must not be negative. The problem is convex: Newton steps for all groups of classes at once,
-    one pass over the rows each. Where a coefficient would turn negative, the best solution with some at zero is the
-    constrained optimum.
+    in ``_nonnegative`` must not be negative. The problem is convex: projected Newton steps for all groups of classes at
+    once, one pass over the rows each, in which groups that have arrived cost nothing.
     """
 
     smooth_targets: bool
@@ -46,46 +42,77 @@ class LogisticMap(BinaryMap):
     def _fit_pairs(self, pairs: Pairs) -> FitReport:
         logits = np.stack([np.zeros_like(pairs.log_odds), pairs.log_odds], axis=1)
         sample = Sample(logits, pairs.outcomes.astype(np.int64), pairs.weights, 2)
-        (report,) = self._solve(sample, np.array([-1, 0]), [self])
-        return report
+        problem = _Problem(sample, np.array([-1, 0]), self._basis, self.smooth_targets)
+        found = problem.solve(problem.start, self._nonnegative)
+        self.coefficients_ = (found.values @ self._basis.T)[0]
+        return found.reports(problem)[0]
 
     def _fit_groups(self, sample: Sample, groups: NDArray[np.int64]) -> list[BinaryMap]:
-        maps = [self.unfitted() for _ in range(groups.max() + 1)]
-        for fitted, report in zip(maps, self._solve(sample, groups, maps), strict=True):
-            fitted.classes_, fitted.fit_report_ = np.arange(2), report
-        return list(maps)
-
-    def _solve(self, sample: Sample, groups: NDArray[np.int64], maps: Sequence[LogisticMap]) -> list[FitReport]:
         problem = _Problem(sample, groups, self._basis, self.smooth_targets)
-        found = problem.solve(np.full(problem.start.shape, True), np.full(len(problem.start), True))
-        wrong = np.asarray((found.values[:, list(self._nonnegative)] < 0).any(axis=1))
-        if wrong.any():
-            found = problem.constrained(found, self._nonnegative, wrong)
-        for fitted, values in zip(maps, found.values @ self._basis.T, strict=True):
-            fitted.coefficients_ = values
-        return found.reports(problem)
+        return self._maps(problem, problem.solve(problem.start, self._nonnegative))
+
+    def _fit_groups_apart(
+        self, sample: Sample, groups: NDArray[np.int64], fold: NDArray[np.int64]
+    ) -> tuple[list[BinaryMap], list[BinaryMap]]:
+        rest = sample.weight_array.copy()
+        rest[fold] = 0
+        whole, part = (
+            _Problem(rows, groups, self._basis, self.smooth_targets) for rows in (sample, replace(sample, weights=rest))
+        )
+        found = whole.solve(whole.start, self._nonnegative)
+        return self._maps(whole, found), self._maps(part, part.solve(found.values, self._nonnegative))
+
+    def _maps(self, problem: _Problem, found: _Found) -> list[BinaryMap]:
+        maps: list[BinaryMap] = []
+        blank = self.unfitted()
+        for values, report in zip(found.values @ self._basis.T, found.reports(problem), strict=True):
+            fitted = copy(blank)
+            fitted.classes_, fitted.coefficients_, fitted.fit_report_ = np.arange(2), values, report
+            maps.append(fitted)
+        return maps
 
     def _map_scores(self, log_odds: NDArray[np.floating]) -> NDArray[np.floating]:
-        a, b, c = self.coefficients_
-        x = np.clip(log_odds, -_CLIPPED, _CLIPPED)  # an infinite score times a coefficient of zero is zero
-        v = np.logaddexp(x.dtype.type(0), x)
-        return expit(x.dtype.type(a) * (x - v) + x.dtype.type(b) * v + x.dtype.type(c))
+        flat = np.ascontiguousarray(log_odds).reshape(1, -1)
+        out = np.empty_like(flat)
+        _core.logistic_apply(flat, self.coefficients_[None], get_threads(), out)
+        return out.reshape(log_odds.shape)
+
+    def _map_groups(
+        self, maps: list[BinaryMap], log_odds: NDArray[np.floating], groups: NDArray[np.int64]
+    ) -> NDArray[np.floating]:
+        out = np.empty_like(log_odds)
+        _core.logistic_apply(log_odds, _coefficients(maps, groups), get_threads(), out)
+        return out
+
+    def _lift(
+        self, maps: list[BinaryMap], logits: NDArray[np.floating], groups: NDArray[np.int64], normalize: bool
+    ) -> NDArray[np.floating] | None:
+        logits = np.ascontiguousarray(logits)
+        out = np.empty_like(logits)
+        _core.logistic_lift(logits, _coefficients(maps, groups), normalize, get_threads(), out)
+        return out
 
 
-@dataclass
+def _coefficients(maps: list[BinaryMap], groups: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Coefficients of every class, or one row where all share them."""
+    rows = np.array([m.coefficients_ for m in maps if isinstance(m, LogisticMap)])
+    return rows if len(rows) == 1 else rows[groups]
+
+
+@dataclass(frozen=True, eq=False)
 class _Found:
-    """Coefficients of each group in the basis, the loss they reach, passes and whether they converged."""
+    """Coefficients of each group in the basis, the loss they start from and reach, passes, and who has arrived."""
 
     values: NDArray[np.float64]
+    before: NDArray[np.float64]
     loss: NDArray[np.float64]
     passes: int
     converged: NDArray[np.bool_]
 
     def reports(self, problem: _Problem) -> list[FitReport]:
-        before, total = problem.sums(problem.start)[0], problem.totals
         return [
-            FitReport(self.passes, bool(self.converged[g]), "nll", float(before[g] / t), float(self.loss[g] / t))
-            for g, t in enumerate(total)
+            FitReport(self.passes, bool(self.converged[g]), "nll", float(self.before[g] / t), float(self.loss[g] / t))
+            for g, t in enumerate(problem.totals)
         ]
 
 
@@ -107,65 +134,67 @@ class _Problem:
         alone = np.linalg.lstsq(basis, np.array([1.0, 1.0, 0.0]), rcond=None)[0]  # leaves the scores alone
         self.start = np.tile(alone, (count, 1)).astype(np.float64)
 
-    def sums(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """One pass: loss, gradient and Hessian of every group in the basis."""
+    def sums(self, values: NDArray[np.float64], wanted: NDArray[np.bool_]) -> tuple[NDArray[np.float64], ...]:
+        """One pass: loss, gradient and Hessian in the basis of every group that is wanted; zeros for the others."""
         coefficients = np.ascontiguousarray(values @ self.basis.T)
-        threads = get_threads()
+        groups = np.where((self.groups >= 0) & wanted[self.groups], self.groups, -1)
+        two, threads = not np.array_equal(self.basis[0], self.basis[1]), get_threads()
         found = reduce(
             lambda rows: _core.logistic_sums(
-                rows.logits, rows.labels, rows.weights, self.groups, coefficients, self.targets, threads
+                rows.logits, rows.labels, rows.weights, groups, coefficients, self.targets, two, threads
             ),
             self.sample,
         )
-        hessian = found[:, 4:][:, [[0, 1, 2], [1, 3, 4], [2, 4, 5]]]
-        return found[:, 0], found[:, 1:4] @ self.basis, self.basis.T @ hessian @ self.basis
+        basis = self.basis if two else self.basis[1:]
+        size = len(basis)
+        places = np.zeros((size, size), dtype=np.int64)
+        places[np.triu_indices(size)] = places.T[np.triu_indices(size)] = np.arange(size * (size + 1) // 2)
+        hessian = found[:, 1 + size :][:, places]
+        return found[:, 0], found[:, 1 : 1 + size] @ basis, basis.T @ hessian @ basis
 
-    def solve(self, free: NDArray[np.bool_], wanted: NDArray[np.bool_]) -> _Found:
-        """Newton steps, halved until the loss falls; coefficients that are not ``free`` stay at zero.
+    def solve(self, start: NDArray[np.float64], nonnegative: tuple[int, ...]) -> _Found:
+        """Newton steps, halved until the loss falls, on the side of zero that is allowed (Bertsekas 1982).
 
-        Groups that are not ``wanted`` stay where they start.
+        A coefficient that is zero and wants to be negative is held. The last step of a group is taken without
+        another pass: what it would still gain is far below a millionth of its standard error.
         """
-        values = np.where(free, self.start, 0.0)
-        loss, gradient, hessian = self.sums(values)
-        step, decrease = _newton_step(gradient, hessian, free)
+        bounded = np.isin(np.arange(self.basis.shape[1]), nonnegative)
+        values, everyone = start.copy(), np.full(len(start), True)
+        loss, gradient, hessian = self.sums(values, everyone)
+        before, limit = loss.copy(), np.minimum(1e-9 * self.totals, 1e-6)
+        step, decrease = _newton_step(values, gradient, hessian, bounded)
         halvings = np.zeros(len(values), dtype=np.int64)
-        for passes in range(2, _PASSES):
-            done = ~wanted | (decrease <= 1e-13 * self.totals) | (halvings > 40)
-            if done.all():
-                return _Found(values, loss, passes, done)
-            trial = np.where(done[:, None], values, values + step)
-            new_loss, new_gradient, new_hessian = self.sums(trial)
-            better = ~done & (new_loss <= loss)
+        for passes in range(1, _PASSES):
+            moving = (decrease > limit) & (halvings <= 40)
+            if not moving.any():
+                break
+            trial = _projected(values + np.where(moving[:, None], step, 0.0), bounded)
+            new_loss, new_gradient, new_hessian = self.sums(trial, moving)
+            better = moving & (new_loss <= loss)
             values[better], loss[better], halvings[better] = trial[better], new_loss[better], 0
-            fresh = _newton_step(new_gradient, new_hessian, free)
-            step[better], decrease[better] = fresh[0][better], fresh[1][better]
-            step[~better] /= 2
-            halvings[~better] += 1
-        return _Found(values, loss, _PASSES, decrease <= 1e-13 * self.totals)
+            fresh = _newton_step(values[better], new_gradient[better], new_hessian[better], bounded)
+            step[better], decrease[better] = fresh
+            step[moving & ~better] /= 2
+            halvings[moving & ~better] += 1
+        last = decrease <= limit
+        values[last] = _projected(values[last] + step[last], bounded)
+        return _Found(values, before, loss - np.where(last, decrease / 2, 0.0), passes, last | (halvings > 40))
 
-    def constrained(self, found: _Found, nonnegative: tuple[int, ...], wrong: NDArray[np.bool_]) -> _Found:
-        """Replace the solution of groups that are ``wrong`` by their best one with some coefficients at zero."""
-        found.loss[wrong] = np.inf
-        for count in range(1, len(nonnegative) + 1):
-            for fixed in combinations(nonnegative, count):
-                free = np.ones_like(found.values, dtype=bool)
-                free[:, list(fixed)] = False
-                part = self.solve(free, wrong)
-                better = wrong & (part.values[:, list(nonnegative)] >= 0).all(axis=1) & (part.loss < found.loss)
-                found.values[better], found.loss[better] = part.values[better], part.loss[better]
-                found.converged[better] = part.converged[better]
-                found.passes = max(found.passes, part.passes)
-        return found
+
+def _projected(values: NDArray[np.float64], bounded: NDArray[np.bool_]) -> NDArray[np.float64]:
+    return np.where(bounded & (values < 0), 0.0, values)
 
 
 def _newton_step(
-    gradient: NDArray[np.float64], hessian: NDArray[np.float64], free: NDArray[np.bool_]
+    values: NDArray[np.float64], gradient: NDArray[np.float64], hessian: NDArray[np.float64], bounded: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Steps of all groups and the decrease they promise; directions without curvature are left alone."""
+    free = ~(bounded & (values <= 0) & (gradient > 0))
     gradient = np.where(free, gradient, 0.0)
     scale = np.sqrt(np.maximum(np.einsum("gii->gi", hessian), 1e-300))
     unit = hessian / (scale[:, :, None] * scale[:, None, :]) * (free[:, :, None] & free[:, None, :])
     with np.errstate(over="ignore", invalid="ignore"):
         step = -np.einsum("gij,gj->gi", np.linalg.pinv(unit, rcond=1e-10, hermitian=True), gradient / scale) / scale
     step = np.where(np.isfinite(step).all(axis=1, keepdims=True), step, 0.0)
+    step = np.where(bounded & (values <= 0) & (step < 0), 0.0, step)
     return step, -np.einsum("gi,gi->g", gradient, step)
