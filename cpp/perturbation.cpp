@@ -16,60 +16,112 @@ std::int64_t top_of(const T* z, std::int64_t k) {
     return std::max_element(z, z + k) - z;
 }
 
+// Noise vectors are looked at in tiles of 32, held in registers; a tile has a row for each class and stays in the
+// second-level cache while a block of rows passes. Lanes beyond the last vector are NaN: they compare false and never count.
+constexpr std::int64_t kTile = 32;
+
 template <class T>
-CALIBRANT_INLINE void raise(T* best, const T* noise, T z, std::int64_t m) {
-#pragma omp simd
-    for (std::int64_t j = 0; j < m; ++j) {
-        const T value = z + noise[j];
-        best[j] = value > best[j] ? value : best[j];
+struct Rival {
+    T reach;  // the highest score that any noise vector gives the class, relative to the top class
+    T gap;    // its score relative to the top class
+    std::int32_t place;
+};
+
+// Raises best by rivals from..to in one tile, in falling order of reach, until none can beat the top class's lowest noise among
+// the vectors that still keep the label, or no vector keeps it. Returns whether that point was reached.
+// Four rivals at a time, the last one again where fewer are left.
+template <class T>
+CALIBRANT_INLINE bool contest(const Rival<T>* rivals, std::int64_t from, std::int64_t to, const T* tile, const T* own,
+                              T* best) {
+    for (std::int64_t r = from; r < to; r += 4) {
+        const Rival<T>&a = rivals[r], &b = rivals[std::min(r + 1, to - 1)], &c = rivals[std::min(r + 2, to - 1)],
+              &d = rivals[std::min(r + 3, to - 1)];
+        const T *va = tile + a.place * kTile, *vb = tile + b.place * kTile, *vc = tile + c.place * kTile,
+                *vd = tile + d.place * kTile;
+        const T ga = a.gap, gb = b.gap, gc = c.gap, gd = d.gap;
+        T lowest = std::numeric_limits<T>::infinity();
+#pragma omp simd reduction(min : lowest)
+        for (std::int64_t l = 0; l < kTile; ++l) {
+            const T first = ga + va[l], second = gb + vb[l], third = gc + vc[l], fourth = gd + vd[l];
+            const T one = first > second ? first : second, two = third > fourth ? third : fourth;
+            const T most = one > two ? one : two;
+            const T high = most > best[l] ? most : best[l];
+            best[l] = high;
+            const T kept = high <= own[l] ? own[l] : std::numeric_limits<T>::infinity();
+            lowest = kept < lowest ? kept : lowest;
+        }
+        if (std::isinf(lowest) || (r + 4 < to && rivals[r + 4].reach <= lowest)) return true;
     }
+    return false;
+}
+
+CALIBRANT_CLONES bool contest_of(const Rival<float>* rivals, std::int64_t from, std::int64_t to, const float* tile,
+                                 const float* own, float* best) {
+    return contest(rivals, from, to, tile, own, best);
+}
+CALIBRANT_CLONES bool contest_of(const Rival<double>* rivals, std::int64_t from, std::int64_t to, const double* tile,
+                                 const double* own, double* best) {
+    return contest(rivals, from, to, tile, own, best);
 }
 
 template <class T>
-CALIBRANT_INLINE std::int64_t count_kept(const T* best, const T* own, std::int64_t m) {
-    std::int64_t kept = 0;
-#pragma omp simd reduction(+ : kept)
-    for (std::int64_t j = 0; j < m; ++j) kept += best[j] <= own[j] ? 1 : 0;
-    return kept;
-}
+struct Noises {
+    std::int64_t k, m, tiles;
+    std::vector<T> packed, low, high;  // by tile, class and lane; by class
 
-CALIBRANT_CLONES void raise_of(float* best, const float* noise, float z, std::int64_t m) { raise(best, noise, z, m); }
-CALIBRANT_CLONES void raise_of(double* best, const double* noise, double z, std::int64_t m) { raise(best, noise, z, m); }
-CALIBRANT_CLONES std::int64_t count_of(const float* best, const float* own, std::int64_t m) {
-    return count_kept(best, own, m);
-}
-CALIBRANT_CLONES std::int64_t count_of(const double* best, const double* own, std::int64_t m) {
-    return count_kept(best, own, m);
-}
-
-// Scores are taken relative to the top class's, so a shift of the row changes nothing. Classes come in the order of their
-// best perturbed score: once the next one's cannot beat the lowest noise of the top class among the vectors that still keep
-// the label, no later one can.
-template <class T>
-double kept_share(const T* z, const T* noise, const std::vector<T>& low, const std::vector<T>& high, std::int64_t k,
-                  std::int64_t m, std::vector<T>& best, std::vector<std::int64_t>& rivals) {
-    const std::int64_t top = top_of(z, k);
-    const auto reach = [&](std::int64_t c) { return (z[c] - z[top]) + high[c]; };
-    rivals.clear();
-    for (std::int64_t c = 0; c < k; ++c)
-        if (c != top && reach(c) > low[top]) rivals.push_back(c);
-    std::sort(rivals.begin(), rivals.end(), [&](std::int64_t a, std::int64_t b) { return reach(a) > reach(b); });
-    std::fill(best.begin(), best.end(), -std::numeric_limits<T>::infinity());
-    const T* own = noise + top * m;
-    T lowest = low[top];
-    for (std::size_t r = 0; r < rivals.size(); ++r) {
-        const std::int64_t c = rivals[r];
-        if (reach(c) <= lowest) break;
-        raise_of(best.data(), noise + c * m, z[c] - z[top], m);
-        if (r % 8 == 7) {  // vectors that lost the label already need no further look
-            lowest = std::numeric_limits<T>::infinity();
-            for (std::int64_t j = 0; j < m; ++j)
-                if (best[j] <= own[j]) lowest = std::min(lowest, own[j]);
-            if (std::isinf(lowest)) return 0.0;
+    Noises(const T* noise, std::int64_t k, std::int64_t m)
+        : k(k), m(m), tiles((m + kTile - 1) / kTile), packed(tiles * k * kTile, std::numeric_limits<T>::quiet_NaN()),
+          low(k), high(k) {
+        for (std::int64_t c = 0; c < k; ++c) {
+            const auto [least, most] = std::minmax_element(noise + c * m, noise + (c + 1) * m);
+            low[c] = *least, high[c] = *most;
+            for (std::int64_t j = 0; j < m; ++j) packed[(j / kTile * k + c) * kTile + j % kTile] = noise[c * m + j];
         }
     }
-    return static_cast<double>(count_of(best.data(), own, m)) / m;
-}
+    const T* tile(std::int64_t t) const { return packed.data() + t * k * kTile; }
+};
+
+// One row: its top class and the classes that some noise vector can lift over it. Scores are taken relative to the top
+// class's, so a shift of the row changes nothing. The first rivals are sorted by reach at once, the rest when asked for.
+template <class T>
+struct Row {
+    static constexpr std::size_t kFirst = 64;
+    std::int64_t top = 0, kept = 0;
+    std::vector<Rival<T>> rivals;
+    bool sorted = false;
+
+    static bool before(const Rival<T>& a, const Rival<T>& b) { return a.reach > b.reach; }
+    std::int64_t ready() const { return sorted ? rivals.size() : std::min(rivals.size(), kFirst); }
+    void sort_rest() {
+        if (!sorted) std::sort(rivals.begin() + ready(), rivals.end(), before);
+        sorted = true;
+    }
+
+    void read(const T* z, const Noises<T>& noises) {
+        top = top_of(z, noises.k), kept = 0;
+        rivals.clear();
+        for (std::int64_t c = 0; c < noises.k; ++c) {
+            const T gap = z[c] - z[top], reach = gap + noises.high[c];
+            if (c != top && reach > noises.low[top]) rivals.push_back({reach, gap, static_cast<std::int32_t>(c)});
+        }
+        sorted = rivals.size() <= kFirst;
+        if (!sorted) std::nth_element(rivals.begin(), rivals.begin() + kFirst, rivals.end(), before);
+        std::sort(rivals.begin(), rivals.begin() + std::min(rivals.size(), kFirst), before);
+    }
+
+    void count(const T* tile) {
+        alignas(64) T best[kTile];
+        std::fill(best, best + kTile, -std::numeric_limits<T>::infinity());
+        const T* own = tile + top * kTile;
+        const std::int64_t first = ready();
+        const bool done = contest_of(rivals.data(), 0, first, tile, own, best);
+        if (!done && first < static_cast<std::int64_t>(rivals.size())) {
+            sort_rest();
+            contest_of(rivals.data(), first, rivals.size(), tile, own, best);
+        }
+        for (std::int64_t l = 0; l < kTile; ++l) kept += best[l] <= own[l] ? 1 : 0;
+    }
+};
 
 double normal_below(double x) { return 0.5 * std::erfc(-x * 0.70710678118654752440); }
 
@@ -116,15 +168,13 @@ double kept_uniform(const std::vector<double>& gap, std::int64_t nodes) {
 
 template <class T>
 void keep_shares(const T* logits, const T* noise, std::int64_t n, std::int64_t k, std::int64_t m, int threads, double* out) {
-    std::vector<T> low(k), high(k);
-    for (std::int64_t c = 0; c < k; ++c) {
-        const auto [least, most] = std::minmax_element(noise + c * m, noise + (c + 1) * m);
-        low[c] = *least, high[c] = *most;
-    }
+    const Noises<T> noises(noise, k, m);
     for_blocks(n, std::max(k, m), threads, [&](std::int64_t, std::int64_t from, std::int64_t to) {
-        std::vector<T> best(m);
-        std::vector<std::int64_t> rivals;
-        for (std::int64_t i = from; i < to; ++i) out[i] = kept_share(logits + i * k, noise, low, high, k, m, best, rivals);
+        std::vector<Row<T>> rows(to - from);
+        for (std::int64_t i = from; i < to; ++i) rows[i - from].read(logits + i * k, noises);
+        for (std::int64_t t = 0; t < noises.tiles; ++t)
+            for (Row<T>& row : rows) row.count(noises.tile(t));
+        for (std::int64_t i = from; i < to; ++i) out[i] = static_cast<double>(rows[i - from].kept) / m;
     });
 }
 

@@ -16,7 +16,7 @@ def twin_shares(z, noise):
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.integers(1, 20), st.integers(2, 40), st.integers(1, 60), st.integers(0, 10**6), st.floats(0.01, 30))
+@given(st.integers(1, 20), st.integers(2, 300), st.integers(1, 100), st.integers(0, 10**6), st.floats(0.01, 30))
 def test_pruned_shares_equal_the_plain_count(n, k, m, seed, scale):
     rng = np.random.default_rng(seed)
     z, noise = rng.normal(size=(n, k)) * 4, rng.normal(size=(k, m)) * scale
@@ -78,6 +78,24 @@ def test_hoki_keeps_labels_and_replays_what_it_learnt(problem):
     right = (top == y).astype(float)
     places = bin_of(confidence, 15)
     assert np.abs(np.bincount(places, right - confidence, 15)).sum() / len(y) < 5e-3
+
+
+def test_the_bound_is_theorem_two_on_the_bins_of_the_fit(problem):
+    z, y = problem
+    half = len(z) // 2
+    hoki = Hoki(noise=("gaussian", 0.0, 2.0), bins=8, classes=np.arange(z.shape[1]) + 3).fit(z[:half], y[:half] + 3)
+    p, right = hoki.predict_confidence(z[half:]), z[half:].argmax(axis=1) == y[half:]
+    error = 0.0
+    for j in range(8):
+        rows = (p > j / 8) & (p <= (j + 1) / 8)
+        error += abs((right[rows] - p[rows]).sum()) / len(p)
+    slack = 8 * np.sqrt(2 / len(p) * (2 * np.log(2) - np.log(0.1)))
+    assert hoki.calibration_error_bound(z[half:], y[half:] + 3, delta=0.1) == pytest.approx(error + slack)
+    for bad in (0.0, 1.0, 2.0):
+        with pytest.raises(InvalidInput, match="delta"):
+            hoki.calibration_error_bound(z[half:], y[half:] + 3, delta=bad)
+    with pytest.raises(InvalidInput):
+        hoki.calibration_error_bound(z[half:], y[half:-1] + 3)
 
 
 def test_given_noise_ignores_a_common_mean(problem):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..arrays import row_subsample
 from ..passes import Sample
 
-__all__ = ["Design", "design", "replay", "search_noise"]
+__all__ = ["Design", "bin_of", "binned_error", "design", "replay", "search_noise"]
 
 Array = NDArray[np.float64]
 Kept = Callable[[Sample, str, float, "int | None"], Array]
@@ -31,6 +31,11 @@ class Design:
 def bin_of(p: Array, bins: int) -> NDArray[np.int64]:
     """Bins (j/J, (j+1)/J], with 0 in the first."""
     return np.clip(np.ceil(p * bins).astype(np.int64) - 1, 0, bins - 1)
+
+
+def binned_error(p: Array, right: Array, bins: int) -> float:
+    """The calibration error of confidences on these bins (paper 004, Definition 2)."""
+    return float(np.abs(np.bincount(bin_of(p, bins), right - p, bins)).sum() / len(p))
 
 
 def design(kept: Array, right: Array, weights: Array, start: Array, bins: int, most: int) -> Design:

@@ -13,11 +13,13 @@ from ..arrays import softmax
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from ..fit_report import FitReport, with_held_out
+from ..metrics import calibration_error_bound
 from ..parameters import AnyOf, Integer, OneOf
 from ..passes import Sample
 from ..threads import get_threads
 from ..traits import Traits
-from .hoki_design import Design, design, replay, search_noise
+from ..validation import as_labels
+from .hoki_design import Design, binned_error, design, replay, search_noise
 
 __all__ = ["Hoki"]
 
@@ -114,6 +116,25 @@ class Hoki(Calibrator):
         """Return the top class of the raw scores: Hoki changes confidences, never labels."""
         top = self._scores_to_map(scores).logits.argmax(axis=1)
         return self.classes_[top]
+
+    def calibration_error_bound(self, scores: Any, y: Any, delta: float = 0.05) -> float:
+        """Return what the calibration error of `predict_confidence` stays below with probability 1 - δ.
+
+        ECE + J·√((2/N)·(2 ln 2 - ln δ)) with the ECE of these N rows on the J bins of the fit (paper 004, Theorem 2).
+        The rows must be others than those of `fit`, whose ECE is zero by construction. The bound is loose: with 15 bins
+        and 10,000 rows it adds 0.44.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n, K)
+        y : array-like of shape (n,)
+        delta : float
+        """
+        valid = self._scores_to_map(scores)
+        labels, _ = as_labels(y, len(self.classes_), len(valid.logits), self.classes_, valid.columns)
+        right = (valid.logits.argmax(axis=1) == labels).astype(np.float64)
+        error = binned_error(self._confidence(valid.logits), right, self.bins)
+        return calibration_error_bound(error, len(labels), self.bins, delta)
 
     def _fit(self, sample: Sample) -> FitReport:
         right = (sample.logits.argmax(axis=1) == sample.labels).astype(np.float64)
