@@ -1,19 +1,24 @@
 """Held-out quality of every map on real outputs, beside probmetrics, in one run: ``python benchmarks/quality.py``.
 
 Reads the sets of ../shared/data: fits on val and judges on test; sets of one part are split in half by a seeded
-permutation, soccer in time order. Writes docs/evidence/quality.md. Peers live in .venv-peers.
+permutation, soccer in time order. A map that takes longer than the limit on a set is a cell that says so. Writes
+docs/evidence/quality.md; progress goes to stderr. Peers live in .venv-peers.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import subprocess
 import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +32,7 @@ SKIPPED = {"top1_guo_models"}  # confidences and correctness only
 LIMIT = 0.003  # how much worse than probmetrics' sms ours may be
 CHAINS = ["iop > svs", "iop > sms", "iop > dirichlet-odir"]  # an order-preserving curve, then what differs by class
 Parts = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
-Results = dict[str, dict[str, float]]
+Results = dict[str, dict[str, Any]]
 
 
 def load(path: Path) -> tuple[str, Parts]:
@@ -45,19 +50,47 @@ def load(path: Path) -> tuple[str, Parts]:
     return kind, (data[key][fit], data["labels"][fit], data[key][test], data["labels"][test])
 
 
-def ours(kind: str, parts: Parts, names: list[str]) -> Results:
-    fit, fit_labels, test, test_labels = parts
+def ours(kind: str, parts: Parts, names: list[str], limit: float) -> Results:
+    """Fit and judge each map in a process of its own, so that one that takes too long can be stopped."""
     found: Results = {}
     for name in names:
-        start = time.perf_counter()
-        try:
-            model = make(name, inputs=kind).fit(fit, fit_labels)
-        except Exception as error:  # the table says so, the other maps go on
-            found[name] = {"error": f"{type(error).__name__}: {error}"[:90]}  # type: ignore[dict-item]
-            continue
-        seconds = time.perf_counter() - start
-        found[name] = {**figures(model.predict_proba(test), test_labels), "seconds": seconds}
+        started = time.perf_counter()
+        found[name] = within(limit, figures_of, name, kind, parts)
+        print(f"  {name}: {time.perf_counter() - started:.1f} s {found[name].get('error', '')}", file=sys.stderr)
     return found
+
+
+def within(limit: float, function: Callable[..., dict[str, Any]], *arguments: object) -> dict[str, Any]:
+    """Return what a function says, or an error where it fails or takes longer than ``limit`` seconds."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=tell, args=(sender, function, *arguments))
+    process.start()
+    sender.close()
+    try:
+        if not receiver.poll(limit):
+            return {"error": f"not finished in {limit:g} s"}
+        return receiver.recv()
+    except EOFError:
+        return {"error": "the process died"}
+    finally:
+        process.kill()
+        process.join()
+
+
+def tell(sender: Connection, function: Callable[..., dict[str, Any]], *arguments: object) -> None:
+    try:
+        sender.send(function(*arguments))
+    except Exception as error:  # the table says so, the other maps go on
+        sender.send({"error": f"{type(error).__name__}: {error}"[:90]})
+
+
+def figures_of(name: str, kind: str, parts: Parts) -> dict[str, float]:
+    fit, fit_labels, test, test_labels = parts
+    start = time.perf_counter()
+    model = make(name, inputs=kind).fit(fit, fit_labels)
+    seconds = time.perf_counter() - start
+    return {**figures(model.predict_proba(test), test_labels), "seconds": seconds}
 
 
 def as_probabilities(kind: str, scores: np.ndarray) -> np.ndarray:
@@ -81,9 +114,13 @@ def theirs(kind: str, parts: Parts, python: Path) -> Results:
 def table(figure: str, results: dict[str, Results], names: list[str]) -> list[str]:
     lines = ["| set | " + " | ".join(names) + " |", "| --- " * (len(names) + 1) + "|"]
     for title, found in results.items():
-        cells = [f"{found[n][figure]:.4f}" if figure in found.get(n, {}) else "-" for n in names]
+        cells = [cell(found.get(n, {}), figure) for n in names]
         lines.append(f"| {title} | " + " | ".join(cells) + " |")
     return lines
+
+
+def cell(found: dict[str, Any], figure: str) -> str:
+    return f"{found[figure]:.4f}" if figure in found else found.get("error", "-")
 
 
 def verdict(results: dict[str, Results], own: list[str]) -> list[str]:
@@ -112,6 +149,7 @@ def main() -> None:
     parser.add_argument("--peers", type=Path, default=ROOT / ".venv-peers/bin/python")
     parser.add_argument("--out", type=Path, default=ROOT / "docs/evidence/quality.md")
     parser.add_argument("--maps", nargs="*", help="names of ours to run; all that need scores by default")
+    parser.add_argument("--limit", type=float, default=20.0, help="seconds that one map may take on one set")
     arguments = parser.parse_args()
     own = arguments.maps or [*(e.name for e in entries() if e.traits.needs == "scores"), *CHAINS]
     results: dict[str, Results] = {}
@@ -119,7 +157,8 @@ def main() -> None:
         if path.stem in SKIPPED:
             continue
         kind, parts = load(path)
-        results[path.stem] = {**ours(kind, parts, own), **theirs(kind, parts, arguments.peers)}
+        print(path.stem, file=sys.stderr)
+        results[path.stem] = {**ours(kind, parts, own, arguments.limit), **theirs(kind, parts, arguments.peers)}
         print(path.stem, {n: round(f["nll"], 4) for n, f in results[path.stem].items() if "nll" in f}, flush=True)
     names = [*own, "probmetrics ts-mix", "probmetrics svs", "probmetrics sms"]
     lines = [
