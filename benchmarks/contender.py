@@ -122,7 +122,7 @@ CONTENDERS: dict[str, Callable[[np.ndarray, np.ndarray], Predict]] = {
 
 
 def forget_peak() -> None:
-    """Let the peak of this process's memory begin anew (Linux): what imports and the warm-up needed is not the fit's."""
+    """Let the peak of this process's memory begin anew (Linux): what imports and the warm-up took is not the fit's."""
     with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as file:
         file.write("5")
 

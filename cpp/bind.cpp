@@ -7,6 +7,7 @@ void add_curve(nanobind::module_& m);
 void add_density(nanobind::module_& m);
 void add_lift(nanobind::module_& m);
 void add_linear(nanobind::module_& m);
+void add_matrix(nanobind::module_& m);
 void add_metrics(nanobind::module_& m);
 void add_perturbation(nanobind::module_& m);
 void add_scan(nanobind::module_& m);
@@ -20,6 +21,7 @@ NB_MODULE(_core, m) {
     calibrant::python::add_density(m);
     calibrant::python::add_lift(m);
     calibrant::python::add_linear(m);
+    calibrant::python::add_matrix(m);
     calibrant::python::add_metrics(m);
     calibrant::python::add_perturbation(m);
     calibrant::python::add_scan(m);

@@ -15,12 +15,6 @@ void require_columns(const Matrix<T>& logits, const Vector<double>& values) {
 }
 
 template <class T>
-void require_weights(const Matrix<T>& logits, const Matrix<double>& weights, double scale) {
-    if (weights.shape(0) != logits.shape(1) + (scale != 0) || weights.shape(1) != logits.shape(1))
-        throw nb::value_error("weights must have a row for each feature and a column for each class");
-}
-
-template <class T>
 void bind_linear(nb::module_& m) {
     m.def(
         "linear_centres",
@@ -42,6 +36,18 @@ void bind_linear(nb::module_& m) {
         },
         "logits"_a.noconvert(), "centres"_a, "beta"_a, "floor"_a, "centred"_a, "threads"_a, "out"_a.noconvert());
     m.def(
+        "linear_sums",
+        [](Matrix<T> logits, Matrix<double> centres, Weights weights, double beta, double floor, bool centred, int threads) {
+            require_centres(centres, logits.shape(0));
+            if (weights && weights->shape(0) != logits.shape(0)) throw nb::value_error("weights differ in length");
+            auto out = fresh<double>({logits.shape(1)});
+            nb::gil_scoped_release release;
+            calibrant::linear_sums(logits.data(), centres.data(), data_of(weights), logits.shape(0), logits.shape(1),
+                                    {beta, floor, centred}, threads, out.data());
+            return out;
+        },
+        "logits"_a.noconvert(), "centres"_a, "weights"_a.none(), "beta"_a, "floor"_a, "centred"_a, "threads"_a);
+    m.def(
         "vector_sums",
         [](Matrix<T> logits, Matrix<double> centres, Labels labels, Weights weights, double beta, double floor, bool centred,
            Vector<double> d, Vector<double> b, bool curvature, int threads) {
@@ -61,43 +67,6 @@ void bind_linear(nb::module_& m) {
         },
         "logits"_a.noconvert(), "centres"_a, "labels"_a, "weights"_a.none(), "beta"_a, "floor"_a, "centred"_a, "d"_a, "b"_a,
         "curvature"_a, "threads"_a);
-    m.def(
-        "matrix_sums",
-        [](Matrix<T> logits, Matrix<double> centres, Labels labels, Weights row_weights, double beta, double floor,
-           bool centred, double mean, double scale, Matrix<double> weights, Vector<double> b, int threads) {
-            require_rows(logits, labels, row_weights);
-            require_centres(centres, logits.shape(0));
-            require_weights(logits, weights, scale);
-            require_columns(logits, b);
-            auto out = fresh<double>({weights.shape(0) + 1, logits.shape(1)});
-            double loss;
-            {
-                nb::gil_scoped_release release;
-                loss = calibrant::matrix_sums(logits.data(), centres.data(), labels.data(), data_of(row_weights),
-                                              logits.shape(0), logits.shape(1), {beta, floor, centred}, {mean, scale},
-                                              weights.data(), b.data(), threads, out.data());
-            }
-            return nb::make_tuple(loss, out);
-        },
-        "logits"_a.noconvert(), "centres"_a, "labels"_a, "row_weights"_a.none(), "beta"_a, "floor"_a, "centred"_a, "mean"_a,
-        "scale"_a, "weights"_a, "b"_a, "threads"_a);
-    m.def(
-        "matrix_blocks",
-        [](Matrix<T> logits, Matrix<double> centres, Weights row_weights, double beta, double floor, bool centred,
-           double mean, double scale, Matrix<double> weights, Vector<double> b, int threads) {
-            if (row_weights && row_weights->shape(0) != logits.shape(0)) throw nb::value_error("row_weights differ in length");
-            require_centres(centres, logits.shape(0));
-            require_weights(logits, weights, scale);
-            require_columns(logits, b);
-            const std::size_t side = weights.shape(0) + 1;
-            auto out = fresh<double>({logits.shape(1), side, side});
-            nb::gil_scoped_release release;
-            calibrant::matrix_blocks(logits.data(), centres.data(), data_of(row_weights), logits.shape(0), logits.shape(1),
-                                     {beta, floor, centred}, {mean, scale}, weights.data(), b.data(), threads, out.data());
-            return out;
-        },
-        "logits"_a.noconvert(), "centres"_a, "row_weights"_a.none(), "beta"_a, "floor"_a, "centred"_a, "mean"_a, "scale"_a,
-        "weights"_a, "b"_a, "threads"_a);
     m.def(
         "vector_apply",
         [](Matrix<T> logits, Matrix<double> centres, double beta, double floor, bool centred, Vector<double> d,

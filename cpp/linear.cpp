@@ -4,32 +4,14 @@
 #include <cmath>
 #include <vector>
 
+#include "linear_rows.hpp"
 #include "parallel.hpp"
-#include "simd.hpp"
 
 namespace calibrant {
 namespace {
 
 constexpr std::int64_t kParts = 64;     // partial gradients of a pass: few, so that memory stays small for many classes
 constexpr std::int64_t kFlush = 64;     // rows after which float sums are emptied into doubles
-constexpr std::int64_t kSumChunk = 512;
-
-// Turns a - top into exponentials in place and returns their sum.
-template <class T>
-CALIBRANT_INLINE double exponentials(T* a, std::int64_t k, T top) {
-    double total = 0;
-    for (std::int64_t from = 0; from < k; from += kSumChunk) {
-        const std::int64_t to = from + kSumChunk < k ? from + kSumChunk : k;
-        T sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (std::int64_t j = from; j < to; ++j) {
-            a[j] = exp_nonpositive(a[j] - top);
-            sum += a[j];
-        }
-        total += sum;
-    }
-    return total;
-}
 
 template <class T>
 CALIBRANT_INLINE void centres_block(const T* logits, std::int64_t from, std::int64_t to, std::int64_t k, double beta,
@@ -42,25 +24,14 @@ CALIBRANT_INLINE void centres_block(const T* logits, std::int64_t from, std::int
         for (std::int64_t j = 0; j < k; ++j) scratch[j] = b * z[j];
         const double lse = static_cast<double>(top) + std::log(exponentials(scratch.data(), k, top));
         const T c = static_cast<T>(lse);
-        double mean = 0;
+        T sum = 0;
+#pragma omp simd reduction(+ : sum)
         for (std::int64_t j = 0; j < k; ++j) {
             const T u = b * z[j] - c;
-            mean += u > low ? u : low;
+            sum += u > low ? u : low;
         }
         out[kCentres * i] = lse;
-        out[kCentres * i + 1] = mean / k;
-    }
-}
-
-// x of one row.
-template <class T>
-CALIBRANT_INLINE void feature_row(const T* z, const double* centre, std::int64_t k, Frame frame, T* x) {
-    const T beta = static_cast<T>(frame.beta), low = static_cast<T>(frame.floor), c = static_cast<T>(centre[0]);
-    const T s = frame.centred ? static_cast<T>(centre[1]) : T(0);
-#pragma omp simd
-    for (std::int64_t j = 0; j < k; ++j) {
-        const T u = beta * z[j] - c;
-        x[j] = (u > low ? u : low) - s;
+        out[kCentres * i + 1] = static_cast<double>(sum) / k;
     }
 }
 
@@ -69,6 +40,18 @@ CALIBRANT_INLINE void features_block(const T* logits, const double* centres, std
                                      std::int64_t k, Frame frame, T* out) {
     for (std::int64_t i = from; i < to; ++i)
         feature_row(logits + i * k, centres + kCentres * i, k, frame, out + i * k);
+}
+
+template <class T>
+CALIBRANT_INLINE void sums_part(const T* logits, const double* centres, const double* weights, std::int64_t from,
+                                 std::int64_t to, std::int64_t k, Frame frame, double* out) {
+    std::vector<T> x(k);
+    for (std::int64_t i = from; i < to; ++i) {
+        feature_row(logits + i * k, centres + kCentres * i, k, frame, x.data());
+        const double weight = weights ? weights[i] : 1.0;
+#pragma omp simd
+        for (std::int64_t j = 0; j < k; ++j) out[j] += weight * x[j];
+    }
 }
 
 // a = u + d x + b of one row, and x where it is wanted later.
@@ -185,82 +168,6 @@ CALIBRANT_INLINE void residual_block(T* scores, const T* logits, const double* c
     }
 }
 
-// Features x (m of them, then a one for the intercept) and a = u + D x + b of one row.
-template <class T>
-CALIBRANT_INLINE void matrix_row(const T* z, const double* centre, std::int64_t k, std::int64_t m, Frame frame, Sure sure,
-                                 const T* weights, const T* b, T* a, T* x) {
-    feature_row(z, centre, k, frame, x);
-    if (m > k) x[k] = static_cast<T>((centre[1] - sure.mean) * sure.scale);
-    x[m] = T(1);
-    const T beta = static_cast<T>(frame.beta), c = static_cast<T>(centre[0]);
-    for (std::int64_t j = 0; j < k; ++j) a[j] = (beta * z[j] - c) + b[j];
-    for (std::int64_t l = 0; l < m; ++l) {
-        const T f = x[l];
-        const T* w = weights + l * k;
-#pragma omp simd
-        for (std::int64_t j = 0; j < k; ++j) a[j] += f * w[j];
-    }
-}
-
-template <class T>
-CALIBRANT_INLINE double matrix_part(const T* logits, const double* centres, const std::int64_t* labels,
-                                    const double* row_weights, std::int64_t from, std::int64_t to, std::int64_t k,
-                                    Frame frame, Sure sure, const T* weights, const T* b, double* out) {
-    const std::int64_t m = k + (sure.scale != 0), width = (m + 1) * k;
-    std::vector<T> a(k), x(m + 1), fast(width);
-    double loss = 0;
-    std::int64_t waiting = 0;
-    auto flush = [&] {
-        for (std::int64_t j = 0; j < width; ++j) out[j] += fast[j], fast[j] = 0;
-        waiting = 0;
-    };
-    for (std::int64_t i = from; i < to; ++i) {
-        const double weight = row_weights ? row_weights[i] : 1.0;
-        if (weight == 0.0) continue;
-        matrix_row(logits + i * k, centres + kCentres * i, k, m, frame, sure, weights, b, a.data(), x.data());
-        const T top = row_max(a.data(), k);
-        const double at_label = static_cast<double>(a[labels[i]]) - top;
-        const double total = exponentials(a.data(), k, top);
-        loss += weight * (std::log(total) - at_label);
-        const T scale = static_cast<T>(weight / total);
-        for (std::int64_t j = 0; j < k; ++j) a[j] *= scale;
-        a[labels[i]] -= static_cast<T>(weight);
-        for (std::int64_t l = 0; l <= m; ++l) {
-            const T f = x[l];
-            T* g = fast.data() + l * k;
-#pragma omp simd
-            for (std::int64_t j = 0; j < k; ++j) g[j] += f * a[j];
-        }
-        if (++waiting == kFlush) flush();
-    }
-    flush();
-    return loss;
-}
-
-template <class T>
-CALIBRANT_INLINE void blocks_part(const T* logits, const double* centres, const double* row_weights, std::int64_t from,
-                                  std::int64_t to, std::int64_t k, Frame frame, Sure sure, const T* weights, const T* b,
-                                  double* out) {
-    const std::int64_t m = k + (sure.scale != 0), side = m + 1;
-    std::vector<T> a(k), x(side);
-    for (std::int64_t i = from; i < to; ++i) {
-        const double weight = row_weights ? row_weights[i] : 1.0;
-        if (weight == 0.0) continue;
-        matrix_row(logits + i * k, centres + kCentres * i, k, m, frame, sure, weights, b, a.data(), x.data());
-        const double total = exponentials(a.data(), k, row_max(a.data(), k));
-        for (std::int64_t j = 0; j < k; ++j) {
-            const double p = a[j] / total, v = weight * p * (1 - p);
-            if (v < 1e-9 * weight) continue;
-            double* block = out + j * side * side;
-            for (std::int64_t l = 0; l < side; ++l) {
-                const double f = v * x[l];
-#pragma omp simd
-                for (std::int64_t h = 0; h < side; ++h) block[l * side + h] += f * x[h];
-            }
-        }
-    }
-}
-
 #define CALIBRANT_LINEAR_CLONES(T)                                                                                      \
     CALIBRANT_CLONES void centres_of(const T* logits, std::int64_t from, std::int64_t to, std::int64_t k, double beta, \
                                      double floor, double* out) {                                                      \
@@ -270,20 +177,14 @@ CALIBRANT_INLINE void blocks_part(const T* logits, const double* centres, const 
                                       std::int64_t k, Frame frame, T* out) {                                           \
         features_block(logits, centres, from, to, k, frame, out);                                                      \
     }                                                                                                                  \
+    CALIBRANT_CLONES void sums_of(const T* logits, const double* centres, const double* weights, std::int64_t from,   \
+                                   std::int64_t to, std::int64_t k, Frame frame, double* out) {                        \
+        sums_part(logits, centres, weights, from, to, k, frame, out);                                                 \
+    }                                                                                                                  \
     CALIBRANT_CLONES double vector_of(const T* logits, const double* centres, const std::int64_t* labels,              \
                                       const double* weights, std::int64_t from, std::int64_t to, std::int64_t k,       \
                                       Frame frame, const T* d, const T* b, bool curvature, double* out) {              \
         return vector_part(logits, centres, labels, weights, from, to, k, frame, d, b, curvature, out);                \
-    }                                                                                                                  \
-    CALIBRANT_CLONES double matrix_of(const T* logits, const double* centres, const std::int64_t* labels,              \
-                                      const double* row_weights, std::int64_t from, std::int64_t to, std::int64_t k,   \
-                                      Frame frame, Sure sure, const T* weights, const T* b, double* out) {             \
-        return matrix_part(logits, centres, labels, row_weights, from, to, k, frame, sure, weights, b, out);           \
-    }                                                                                                                  \
-    CALIBRANT_CLONES void blocks_of(const T* logits, const double* centres, const double* row_weights,                 \
-                                    std::int64_t from, std::int64_t to, std::int64_t k, Frame frame, Sure sure,        \
-                                    const T* weights, const T* b, double* out) {                                       \
-        blocks_part(logits, centres, row_weights, from, to, k, frame, sure, weights, b, out);                          \
     }                                                                                                                  \
     CALIBRANT_CLONES void apply_of(const T* logits, const double* centres, std::int64_t from, std::int64_t to,         \
                                    std::int64_t k, Frame frame, const T* d, const T* b, T* out) {                      \
@@ -333,6 +234,14 @@ void linear_features(const T* logits, const double* centres, std::int64_t n, std
 }
 
 template <class T>
+void linear_sums(const T* logits, const double* centres, const double* weights, std::int64_t n, std::int64_t k, Frame frame,
+                  int threads, double* out) {
+    add_parts(n, k, k, threads, out, [&](std::int64_t from, std::int64_t to, double* part) {
+        sums_of(logits, centres, weights, from, to, k, frame, part);
+    });
+}
+
+template <class T>
 double vector_sums(const T* logits, const double* centres, const std::int64_t* labels, const double* weights, std::int64_t n,
                    std::int64_t k, Frame frame, const double* d, const double* b, bool curvature, int threads, double* out) {
     const std::vector<T> dt = cast<T>(d, k), bt = cast<T>(b, k);
@@ -343,30 +252,6 @@ double vector_sums(const T* logits, const double* centres, const std::int64_t* l
     });
     std::copy(sums.begin(), sums.end() - 1, out);
     return sums[width];
-}
-
-template <class T>
-double matrix_sums(const T* logits, const double* centres, const std::int64_t* labels, const double* row_weights,
-                   std::int64_t n, std::int64_t k, Frame frame, Sure sure, const double* weights, const double* b,
-                   int threads, double* out) {
-    const std::int64_t m = k + (sure.scale != 0), width = (m + 1) * k;
-    const std::vector<T> wt = cast<T>(weights, m * k), bt = cast<T>(b, k);
-    std::vector<double> sums(width + 1);  // the last is the loss
-    add_parts(n, k * m, width + 1, threads, sums.data(), [&](std::int64_t from, std::int64_t to, double* part) {
-        part[width] = matrix_of(logits, centres, labels, row_weights, from, to, k, frame, sure, wt.data(), bt.data(), part);
-    });
-    std::copy(sums.begin(), sums.end() - 1, out);
-    return sums[width];
-}
-
-template <class T>
-void matrix_blocks(const T* logits, const double* centres, const double* row_weights, std::int64_t n, std::int64_t k,
-                   Frame frame, Sure sure, const double* weights, const double* b, int threads, double* out) {
-    const std::int64_t m = k + (sure.scale != 0);
-    const std::vector<T> wt = cast<T>(weights, m * k), bt = cast<T>(b, k);
-    add_parts(n, k * m, k * (m + 1) * (m + 1), threads, out, [&](std::int64_t from, std::int64_t to, double* part) {
-        blocks_of(logits, centres, row_weights, from, to, k, frame, sure, wt.data(), bt.data(), part);
-    });
 }
 
 template <class T>
@@ -390,12 +275,10 @@ void softmax_residual(T* scores, const T* logits, const double* centres, const s
 #define CALIBRANT_INSTANTIATE(T)                                                                                        \
     template void linear_centres<T>(const T*, std::int64_t, std::int64_t, double, double, int, double*);               \
     template void linear_features<T>(const T*, const double*, std::int64_t, std::int64_t, Frame, int, T*);             \
+    template void linear_sums<T>(const T*, const double*, const double*, std::int64_t, std::int64_t, Frame, int,      \
+                                  double*);                                                                            \
     template double vector_sums<T>(const T*, const double*, const std::int64_t*, const double*, std::int64_t,          \
                                    std::int64_t, Frame, const double*, const double*, bool, int, double*);             \
-    template double matrix_sums<T>(const T*, const double*, const std::int64_t*, const double*, std::int64_t,          \
-                                   std::int64_t, Frame, Sure, const double*, const double*, int, double*);             \
-    template void matrix_blocks<T>(const T*, const double*, const double*, std::int64_t, std::int64_t, Frame, Sure,    \
-                                   const double*, const double*, int, double*);                                        \
     template void vector_apply<T>(const T*, const double*, std::int64_t, std::int64_t, Frame, const double*,           \
                                   const double*, int, T*);                                                             \
     template void softmax_residual<T>(T*, const T*, const double*, const std::int64_t*, const double*, std::int64_t,   \

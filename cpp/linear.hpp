@@ -22,6 +22,11 @@ void linear_centres(const T* logits, std::int64_t n, std::int64_t k, double beta
 template <class T>
 void linear_features(const T* logits, const double* centres, std::int64_t n, std::int64_t k, Frame frame, int threads, T* out);
 
+// out[k]: the weighted sum of each feature over the rows; weights may be null (all one).
+template <class T>
+void linear_sums(const T* logits, const double* centres, const double* weights, std::int64_t n, std::int64_t k, Frame frame,
+                  int threads, double* out);
+
 // For diagonal D = diag(d): the weighted log-loss (returned) and, in out[5][k], its gradient in d and b and, where
 // curvature is set, the diagonal blocks of the Hessian. Rows of weight 0 are skipped; weights may be null (all one).
 template <class T>
@@ -38,22 +43,5 @@ void vector_apply(const T* logits, const double* centres, std::int64_t n, std::i
 template <class T>
 void softmax_residual(T* scores, const T* logits, const double* centres, const std::int64_t* labels, const double* weights,
                       std::int64_t n, std::int64_t k, double beta, const double* b, int threads, double* losses);
-
-// For a full D of few classes, m features a row (the k of the frame, and how sure the row is where sure.scale is not 0:
-// (mean of max(u, floor) - sure.mean) * sure.scale). weights is D transposed, (m, k).
-struct Sure {
-    double mean, scale;
-};
-
-// Returns the weighted log-loss. out[0..m][k]: its gradient in D transposed and, last, in b.
-template <class T>
-double matrix_sums(const T* logits, const double* centres, const std::int64_t* labels, const double* row_weights,
-                   std::int64_t n, std::int64_t k, Frame frame, Sure sure, const double* weights, const double* b,
-                   int threads, double* out);
-
-// out[k][m + 1][m + 1]: of each class, the block of the Hessian over its row of D and its intercept.
-template <class T>
-void matrix_blocks(const T* logits, const double* centres, const double* row_weights, std::int64_t n, std::int64_t k,
-                   Frame frame, Sure sure, const double* weights, const double* b, int threads, double* out);
 
 }  // namespace calibrant

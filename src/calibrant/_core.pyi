@@ -174,6 +174,15 @@ def linear_features(
     threads: int,
     out: NDArray[Any],
 ) -> None: ...
+def linear_sums(
+    logits: NDArray[Any],
+    centres: NDArray[np.float64],
+    weights: NDArray[np.float64] | None,
+    beta: float,
+    floor: float,
+    centred: bool,
+    threads: int,
+) -> NDArray[np.float64]: ...
 def vector_sums(
     logits: NDArray[Any],
     centres: NDArray[np.float64],
@@ -198,7 +207,6 @@ def matrix_sums(
     mean: float,
     scale: float,
     weights: NDArray[np.float64],
-    b: NDArray[np.float64],
     threads: int,
 ) -> tuple[float, NDArray[np.float64]]: ...
 def matrix_blocks(
@@ -211,7 +219,31 @@ def matrix_blocks(
     mean: float,
     scale: float,
     weights: NDArray[np.float64],
-    b: NDArray[np.float64],
+    threads: int,
+) -> NDArray[np.float64]: ...
+def matrix_moment(
+    logits: NDArray[Any],
+    centres: NDArray[np.float64],
+    row_weights: NDArray[np.float64] | None,
+    beta: float,
+    floor: float,
+    centred: bool,
+    mean: float,
+    scale: float,
+    weights: NDArray[np.float64],
+    threads: int,
+) -> NDArray[np.float64]: ...
+def matrix_along(
+    logits: NDArray[Any],
+    centres: NDArray[np.float64],
+    row_weights: NDArray[np.float64] | None,
+    beta: float,
+    floor: float,
+    centred: bool,
+    mean: float,
+    scale: float,
+    weights: NDArray[np.float64],
+    directions: NDArray[np.float64],
     threads: int,
 ) -> NDArray[np.float64]: ...
 def vector_apply(

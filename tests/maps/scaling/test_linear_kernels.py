@@ -21,17 +21,18 @@ def twin(problem, theta):
     x = x - mean if f.centred else x
     if f.confidence is not None:
         x = np.hstack([x, (mean - f.confidence[0]) / f.confidence[1]])
-    d, b = problem.split(theta)
+    d, b = problem.plain(theta)
     a = u + (x @ d.T if problem.full else x * d) + b
     y, w = np.eye(s.n_classes)[s.labels], s.weight_array[:, None]
     p = softmax(a, axis=1)
     r = w * (p - y)
     loss = float((w[:, 0] * (logsumexp(a, axis=1) - a[np.arange(s.n), s.labels])).sum())
 
-    def by_class(q, x):
-        return np.concatenate([(q.T @ x).ravel() if problem.full else (q * x).sum(axis=0), q.sum(axis=0)])
-
-    return loss, by_class(r, x), p
+    average = np.average(x, axis=0, weights=s.weight_array)
+    average[s.n_classes :] = 0.0  # of the confidence, which is standardised
+    x = x - average
+    slopes = r.T @ x if problem.full else (r * x).sum(axis=0)[:, None]
+    return loss, np.column_stack([slopes, r.sum(axis=0)]).ravel(), p
 
 
 def random_problem(rng, k, full, dtype, centred, weighted, n=150, confidence=None):
@@ -45,7 +46,7 @@ def random_problem(rng, k, full, dtype, centred, weighted, n=150, confidence=Non
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("centred", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("k", [2, 7, 130])
+@pytest.mark.parametrize("k", [2, 7, 130, 260])
 def test_sums_equal_the_numpy_twin(rng, k, full, dtype, centred, weighted):
     problem = random_problem(rng, k, full, dtype, centred, weighted)
     theta = rng.normal(size=problem.size) * 0.1
@@ -54,7 +55,7 @@ def test_sums_equal_the_numpy_twin(rng, k, full, dtype, centred, weighted):
     close = {"rtol": 1e-3, "atol": 2e-3} if dtype == np.float32 else {"rtol": 1e-9, "atol": 1e-9}
     np.testing.assert_allclose(sums.loss, loss, rtol=1e-5 if dtype == np.float32 else 1e-11)
     np.testing.assert_allclose(sums.gradient, gradient, **close)
-    applied = problem.frame.apply(problem.sample.logits, *problem.split(theta))
+    applied = problem.frame.apply(problem.sample.logits, *problem.plain(theta))
     assert applied.dtype == dtype
     np.testing.assert_allclose(applied, p, atol=1e-5 if dtype == np.float32 else 1e-12)
     rows = np.arange(0, problem.sample.n, 3)
@@ -69,13 +70,13 @@ def test_the_confidence_feature_equals_the_numpy_twin(rng):
     sums = problem.sums(theta)
     assert sums.loss == pytest.approx(loss)
     np.testing.assert_allclose(sums.gradient, gradient, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(problem.frame.apply(problem.sample.logits, *problem.split(theta)), p, atol=1e-12)
+    np.testing.assert_allclose(problem.frame.apply(problem.sample.logits, *problem.plain(theta)), p, atol=1e-12)
 
 
 def twin_blocks(problem, theta):
     """The block of the Hessian of each class, over its row of D and its intercept."""
     p = twin(problem, theta)[2]
-    x = problem.frame.features(problem.sample.logits, problem.centres).astype(np.float64)
+    x = problem.frame.features(problem.sample.logits, problem.centres).astype(np.float64) - problem.shift
     blocks = []
     for c in range(problem.k):
         z = np.column_stack([x if problem.full else x[:, c], np.ones(len(x))])
@@ -100,17 +101,14 @@ def test_metrics_are_the_inverse_of_what_they_say(rng, k, full):
     penalty = np.full((k, side), between)
     penalty[:, -1] = last
     penalty[np.arange(k), np.arange(k) if full else 0] = own
-    flat = np.concatenate([penalty[:, :-1].ravel(), penalty[:, -1]])
-    metric = curvature(problem, theta).metric(flat)
+    metric = curvature(problem, theta).metric(penalty.ravel())
     inverses = np.linalg.inv(twin_blocks(problem, theta) + penalty[:, :, None] * np.eye(side))
     if k > 32:
         inverses = shared_inverses(twin_blocks(problem, theta), penalty, between)
     vector = rng.normal(size=problem.size)
-    rows = np.column_stack([vector[:-k].reshape(k, -1), vector[-k:]])
-    expected = (inverses @ rows[:, :, None])[:, :, 0]
-    np.testing.assert_allclose(metric.apply(vector), np.append(expected[:, :-1].ravel(), expected[:, -1]), atol=1e-5)
-    diagonal = np.diagonal(inverses, axis1=1, axis2=2)
-    np.testing.assert_allclose(metric.diagonal(), np.append(diagonal[:, :-1].ravel(), diagonal[:, -1]), atol=1e-5)
+    expected = inverses @ vector.reshape(k, side, 1)
+    np.testing.assert_allclose(metric.apply(vector), expected.ravel(), atol=1e-5)
+    np.testing.assert_allclose(metric.diagonal(), np.diagonal(inverses, axis1=1, axis2=2).ravel(), atol=1e-5)
 
 
 def shared_inverses(blocks, penalty, between):
@@ -139,8 +137,26 @@ def test_gradient_equals_finite_differences(rng, full):
         assert gradient[i] == pytest.approx(slope, rel=1e-5, abs=1e-5)
 
 
-def test_same_bits_for_any_number_of_threads(rng):
-    problem = random_problem(rng, 40, False, np.float32, False, False, n=20_000)
+@pytest.mark.parametrize("k", [40, 260])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_shared_curvature_is_what_the_blocks_say(rng, k, dtype):
+    problem = random_problem(rng, k, True, dtype, True, True, confidence=(-3.0, 2.0))
+    theta, directions = rng.normal(size=problem.size) * 0.1, rng.normal(size=(k + 2, 5))
+    blocks = twin_blocks(problem, theta)
+    along, own = problem.along(theta, directions)
+    close = {"rtol": 2e-3, "atol": 2e-2} if dtype == np.float32 else {"rtol": 1e-9, "atol": 1e-9}
+    np.testing.assert_allclose(problem.moment(theta), blocks.sum(axis=0), **close)
+    np.testing.assert_allclose(along, np.einsum("dr,kde,er->kr", directions, blocks, directions), **close)
+    places = [[c, k, k + 1] for c in range(k)]
+    expected = [block[np.ix_(at, at)] for block, at in zip(blocks, places, strict=True)]
+    np.testing.assert_allclose(own, expected, **close)
+    spread = problem.spread(theta)
+    np.testing.assert_allclose(spread.T @ spread, blocks.sum(axis=0), **close)
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_same_bits_for_any_number_of_threads(rng, full):
+    problem = random_problem(rng, 40, full, np.float32, False, False, n=20_000)
     theta = rng.normal(size=problem.size) * 0.1
     before = get_threads()
     try:

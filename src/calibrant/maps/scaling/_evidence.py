@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ...fit_report import FitReport
 from ._curvature import Curvature, curvature
 from ._path import Point, solve
 from ._problem import Problem
@@ -39,12 +40,13 @@ class Prior:
 
 def parts_of(k: int, size: int) -> NDArray[np.int64]:
     """Return each parameter's part: 0 its own slope, 1 between classes, 2 intercepts, 3 how sure a row is."""
-    columns = size // k - 1
-    if columns == 1:
-        return np.repeat([0, 2], k)
-    weights = np.where(np.eye(k, columns, dtype=bool), 0, 1)
-    weights[:, k:] = 3
-    return np.append(weights.ravel(), np.full(k, 2))
+    parts = np.full((k, size // k), 2)
+    if size == 2 * k:
+        parts[:, 0] = 0
+        return parts.ravel()
+    parts[:, :k] = np.where(np.eye(k, dtype=bool), 0, 1)
+    parts[:, k:-1] = 3
+    return parts.ravel()
 
 
 def first_guess(k: int) -> NDArray[np.float64]:
@@ -61,6 +63,18 @@ class Fitted:
     effective: float
     passes: int
     converged: bool
+
+    def report(self, start: FitReport, total: float) -> FitReport:
+        """Return the report of a map that began with what ``start`` reports on, on rows of this total weight."""
+        return FitReport(
+            start.iterations + self.passes,
+            (start.converged or bool(start.at_bound)) and self.converged,
+            "nll",
+            start.loss_before,
+            self.point.sums.loss / total,
+            at_bound=start.at_bound,
+            messages=start.messages,
+        )
 
 
 def fit_by_evidence(problem: Problem, prior: Prior, start: NDArray[np.float64]) -> Fitted:
@@ -85,7 +99,6 @@ def fit_by_evidence(problem: Problem, prior: Prior, start: NDArray[np.float64]) 
     first, penalty = Point.zero(problem), prior.penalty(start)
     near = curvature(problem, first.theta)
     rough = solve(problem, penalty, first, near.metric(penalty), _LOOSE)
-    near = curvature(problem, rough.point.theta, near)
     alpha = _estimate(near, rough.point, prior, start)
     penalty = prior.penalty(alpha)
     found = solve(problem, penalty, rough.point, near.metric(penalty))
@@ -93,7 +106,7 @@ def fit_by_evidence(problem: Problem, prior: Prior, start: NDArray[np.float64]) 
     effective = float(shares.sum())
     if found.point.sums.loss + float(np.where(prior.shape > 0, 0.5, 1.0) @ shares) >= first.sums.loss:
         return only_start(problem, len(alpha))
-    return Fitted(alpha, found.point, effective, rough.passes + found.passes + 3, found.converged)
+    return Fitted(alpha, found.point, effective, rough.passes + found.passes + 2, found.converged)
 
 
 def only_start(problem: Problem, groups: int) -> Fitted:

@@ -28,7 +28,8 @@ class LinearScaling(Calibrator):
 
     T is fitted first. Then (D, b) minimise the summed log-loss + ½ Σ s · θ², a Gaussian prior of precision s on each
     parameter around temperature scaling; as u has no unit, s means the same for any scale of the logits. The features
-    x are u, floored at -log(K (n + 1)): smaller probabilities cannot be told from zero by n rows.
+    x are u, floored at -log(K (n + 1)): smaller probabilities cannot be told from zero by n rows. The prior on an
+    intercept is on what its class gets at an average row, b + D x̄ of it.
     """
 
     _full: ClassVar[bool]
@@ -42,7 +43,7 @@ class LinearScaling(Calibrator):
     strength_: NDArray[np.float64]
 
     def _penalty(self, k: int) -> NDArray[np.float64]:
-        """Precision of each parameter, in the order (D, b), at strength one."""
+        """Precision of each parameter, class by class (its row of D, its intercept), at strength one."""
         raise NotImplementedError
 
     def _frame(self) -> Frame:
@@ -57,18 +58,8 @@ class LinearScaling(Calibrator):
         chosen = choose(problem, prior.shape) if self.strength == "cv" else None
         fitted = self._fitted(problem, prior, chosen)
         self.strength_ = fitted.precisions
-        weights, intercept = problem.split(fitted.point.theta)
-        self.weights_, self.intercept_ = weights.copy(), intercept.copy()
-        before = first.report("nll")
-        report = FitReport(
-            before.iterations + fitted.passes,
-            (before.converged or bool(before.at_bound)) and fitted.converged,
-            "nll",
-            before.loss_before,
-            fitted.point.sums.loss / first.total,
-            at_bound=before.at_bound,
-            messages=before.messages,
-        )
+        self.weights_, self.intercept_ = problem.plain(fitted.point.theta)
+        report = fitted.report(first.report("nll"), first.total)
         if chosen is not None:
             return with_choice(report, chosen, sample)
         return with_estimate(report, problem, sample, fitted.point.theta, fitted.effective + 1.0)

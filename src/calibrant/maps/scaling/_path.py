@@ -20,12 +20,12 @@ __all__ = ["Choice", "Point", "choose", "fold_numbers", "solve", "with_choice", 
 _FOLDS = 5
 _ONE_FOLD, _TWO_FOLDS = 2_000_000, 300_000  # above so many scores one held-out fold, or two, tell as much as all
 _TOLERANCE = 3e-7  # of the loss of a row
-_SHARE = 1e-4  # of a nat for each parameter that the rows determine: there are many where there are many classes
+_SHARE = 3e-4  # of a nat for each parameter that the rows determine: there are many where there are many classes
 _STEP = 10**0.7
 _LOOSE = 20.0  # times the tolerance, along the path: what is compared there differs in the fourth digit
 _STRONGEST = 1.0  # a row; a parameter moves the scores by about one, so that this leaves it next to zero
 _SHORTEST, _LONGEST = 2, 14  # points of the path
-_JUDGED = 1 << 20  # scores whose rows tell the standard error of the held-out loss
+_JUDGED = 1000  # rows that tell the standard error of the held-out loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ def solve(
         return sums.loss + 0.5 * float(penalty @ theta**2), sums.gradient + penalty * theta
 
     unit = _TOLERANCE * problem.sample.total_weight
-    if not problem.few:
+    if not (problem.full and problem.few):
         unit = max(unit, _SHARE * float(np.clip(1.0 - penalty * metric.diagonal(), 0.0, 1.0).sum()))
     found = minimise(
         lambda theta: penalised(theta, problem.sums(theta)),
@@ -170,7 +170,7 @@ def with_estimate(
 
     The standard error comes from the spread of the rows' differences, on a choice of them where there are many.
     """
-    rows = np.arange(sample.n)[row_subsample(sample.n, max(1000, _JUDGED // sample.n_classes))]
+    rows = np.arange(sample.n)[row_subsample(sample.n, _JUDGED)]
     weights, total = sample.weight_array[rows], sample.total_weight
     spread = with_held_out(report, _losses_before(sample, rows), problem.losses(theta, rows), weights)
     error = (spread.held_out_error or 0.0) * float(np.sqrt(weights.sum() / total))

@@ -16,15 +16,15 @@ __all__ = ["MatrixScaling", "penalty_shape"]
 
 
 def penalty_shape(regularisation: str, k: int) -> NDArray[np.float64]:
-    """Return the precisions of (D, b) at strength one.
+    """Return the precisions of each class's row of D and its intercept at strength one.
 
     "l2": one for each. "odir" (off-diagonal and intercept regularisation, Kull et al. 2019, §4): one for each
     off-diagonal weight and 1/(K-1) for each intercept, so that both groups weigh the same in total; none for the
     diagonal.
     """
     if regularisation == "l2":
-        return np.ones(k * k + k)
-    return np.concatenate([(1.0 - np.eye(k)).ravel(), np.full(k, 1.0 / max(1, k - 1))])
+        return np.ones((k, k + 1)).ravel()
+    return np.column_stack([1.0 - np.eye(k), np.full(k, 1.0 / max(1, k - 1))]).ravel()
 
 
 class MatrixScaling(LinearScaling):

@@ -88,17 +88,8 @@ class StructuredScaling(Calibrator):
         groups = parts_of(sample.n_classes, problem.size)
         fitted = fit_by_evidence(problem, Prior(groups, np.ones(problem.size)), first_guess(sample.n_classes))
         self.precisions_ = fitted.precisions
-        weights, intercept = problem.split(fitted.point.theta)
-        self.weights_, self.intercept_ = weights.copy(), intercept.copy()
-        report = FitReport(
-            start.iterations + fitted.passes,
-            (start.converged or bool(start.at_bound)) and fitted.converged,
-            "nll",
-            start.loss_before,
-            fitted.point.sums.loss / sample.total_weight,
-            at_bound=start.at_bound,
-            messages=start.messages,
-        )
+        self.weights_, self.intercept_ = problem.plain(fitted.point.theta)
+        report = fitted.report(start, sample.total_weight)
         return with_estimate(report, problem, sample, fitted.point.theta, fitted.effective + 3.0)
 
     def _fit_base(self, sample: Sample) -> FitReport:
