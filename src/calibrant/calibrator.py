@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
@@ -20,7 +21,7 @@ from .fit_report import FitReport, held_out, tell
 from .parameters import OneOf, check_parameters
 from .passes import Sample
 from .traits import Traits
-from .validation import Scores, as_labels, as_scores, as_weights, floored
+from .validation import Scores, as_embeddings, as_labels, as_scores, as_weights, floored
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -89,10 +90,10 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         """
         self._check_parameters()
         valid = self._read(scores)
-        k = valid.logits.shape[1]
+        k = None if self.traits.needs == "embeddings" else valid.logits.shape[1]
         labels, classes = as_labels(y, k, len(valid.logits), self.classes, valid.columns)
         weights = as_weights(sample_weight, len(labels))
-        sample = Sample(floored(valid), labels, weights, k)
+        sample = Sample(floored(valid), labels, weights, len(classes))
         if weights is not None and not weights.all():
             sample = sample.take(np.flatnonzero(weights))
         _refuse_one_class(sample.labels, classes, self.traits)
@@ -109,7 +110,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             self.classes_ = np.arange(sample.n_classes)
         report = self._fit(sample)
         if check and report.held_out_after is None:
-            report = held_out(report, sample, self._fit_copy, softmax)
+            known = self.traits.needs == "scores"
+            report = held_out(report, sample, self._fit_copy, softmax if known else partial(_frequencies, sample))
         self.fit_report_ = report
         return report
 
@@ -122,7 +124,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         valid = self._scores_to_map(scores)
         if self.traits.preserves_accuracy:
             return self.classes_[valid.logits.argmax(axis=1)]
-        return self.classes_[best_column(self._map(valid.logits), valid.logits)]
+        p = self._map(valid.logits)
+        return self.classes_[best_column(p, p if self.traits.needs == "embeddings" else valid.logits)]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted map to one file (no pickle); `calibrant.load` reads it back, exactly.
@@ -161,7 +164,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         check_parameters(self, {"inputs": OneOf("logits", "probabilities"), **self._constraints})
 
     def _read(self, scores: Any) -> Scores:
-        return as_scores(scores, self.inputs)
+        return as_embeddings(scores) if self.traits.needs == "embeddings" else as_scores(scores, self.inputs)
 
     def _scores_to_map(self, scores: Any) -> Scores:
         check_is_fitted(self, "fit_report_")
@@ -192,6 +195,12 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             seen=", ".join(map(str, valid.columns[:6])),
             allowed=", ".join(map(str, known[:6])),
         )
+
+
+def _frequencies(sample: Sample, rows: NDArray[np.floating]) -> NDArray[np.float64]:
+    """The share of each class, for any row: what is known without a map where there are no scores."""
+    share = np.bincount(sample.labels, sample.weights, sample.n_classes) / sample.total_weight
+    return np.tile(share, (len(rows), 1))
 
 
 def _refuse_one_class(labels: NDArray[np.int64], classes: NDArray[Any], traits: Traits) -> None:

@@ -145,8 +145,15 @@ def tell(report: FitReport, name: str, stacklevel: int = 3) -> None:
         )
     if report.harms:
         warnings.warn(
-            f"{name} makes its held-out {report.loss} worse than leaving the scores alone: {report.held_out_after:.4f} "
+            f"{name} makes its held-out {report.loss} worse than {_instead(report)}: {report.held_out_after:.4f} "
             f"against {report.held_out_before:.4f}; use a map with fewer parameters or more rows",
             CalibrationWarning,
             stacklevel=stacklevel,
         )
+
+
+def _instead(report: FitReport) -> str:
+    """What there is without the map."""
+    return (
+        "the class frequencies" if report.details.get("before") == "class frequencies" else "leaving the scores alone"
+    )

@@ -16,6 +16,7 @@ from .maps.binary.binning import Binning
 from .maps.binary.isotonic import Isotonic
 from .maps.binary.platt import PlattScaling
 from .maps.binary.spline import SplineCalibration
+from .maps.kernel import KCal
 from .maps.perturbation import Hoki
 from .maps.scaling.binwise import BinwiseTemperatureScaling
 from .maps.scaling.dirichlet import DirichletCalibration
@@ -133,6 +134,9 @@ _ENTRIES = [
         "off-diagonals and intercepts penalised",
         "Kull et al. 2019",
     ),
+    Entry("kcal", KCal, "kernel density on learnt projections of embeddings", "KCal (paper 001)"),
+    Entry("kcal-linear", partial(KCal, "linear"), "kcal with a linear projection", "KCal (paper 001), App. D"),
+    Entry("kcal-logits", partial(KCal, inputs="logits"), "kcal on the logits", "KCal (paper 001), App. E"),
     Entry("hoki", Hoki, "confidence from label changes under noise on the logits", "Hoki (paper 004)"),
 ]
 _BY_NAME = {entry.name: entry for entry in _ENTRIES}

@@ -7,14 +7,16 @@ from typing import Any
 from ..calibrator import Calibrator
 from ..files import Dataset, Rows
 from ..metrics import brier, ece, ece_sweep, nll
-from .measuring import inputs_of, probabilities
+from .measuring import announce, inputs_of, probabilities
 
 __all__ = ["fit", "judge"]
 
 
 def fit(calibrator: Calibrator, data: Dataset) -> Calibrator:
     """Fit a fresh map on the rows for fitting."""
-    calibrator.set_params(inputs=data.kind, classes=None if data.plain_classes else data.classes)
+    embedded = calibrator.traits.needs == "embeddings"  # whose columns say nothing of the classes
+    calibrator.set_params(classes=None if data.plain_classes and not embedded else data.classes)
+    announce(calibrator, data)
     rows = data.fit
     return calibrator.fit(inputs_of(calibrator, data, rows), data.labels(rows), sample_weight=rows.weights)
 

@@ -15,7 +15,13 @@ from ..validation import as_scores
 if TYPE_CHECKING:
     from ..calibrator import Calibrator
 
-__all__ = ["inputs_of", "measured_parts", "predict", "probabilities"]
+__all__ = ["announce", "inputs_of", "measured_parts", "predict", "probabilities"]
+
+
+def announce(calibrator: Calibrator, data: Dataset) -> None:
+    """Tell a map on scores what the file says they are."""
+    if calibrator.traits.needs == "scores":
+        calibrator.set_params(inputs=data.kind)
 
 
 def inputs_of(calibrator: Calibrator, data: Dataset, rows: Rows) -> NDArray[Any]:
@@ -33,7 +39,7 @@ def inputs_of(calibrator: Calibrator, data: Dataset, rows: Rows) -> NDArray[Any]
 
 def predict(fitted: Calibrator, data: Dataset, rows: Rows) -> NDArray[Any]:
     """Return a fitted map's probabilities; logits and probabilities are both welcome, whatever it was fitted on."""
-    fitted.set_params(inputs=data.kind)
+    announce(fitted, data)
     if len(fitted.classes_) != len(data.classes):
         raise InvalidInput(
             "the map and the data have different numbers of classes",

@@ -8,26 +8,42 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import softmax
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
-from ..fit_report import FitReport, label_losses
+from ..fit_report import FitReport, label_losses, with_held_out
 from ..parameters import AnyOf, Instance, Integer, Number, OneOf
 from ..passes import Sample
 from ..traits import Traits
-from ..validation import Scores, as_embeddings, as_labels, as_weights
-from .density import Support, best_bandwidth, class_probabilities, rule_factor
-from .projection import Projection, learn
+from ..validation import Scores, as_labels, as_weights, floored
+from .density import (
+    TRIAL_ROWS,
+    Support,
+    Trial,
+    best_bandwidth,
+    class_probabilities,
+    held_out,
+    leave_one_out,
+    mean_loss,
+    rule_factor,
+    spread_of,
+)
+from .projection import LEARNT, Projection, learn, merged
 
 __all__ = ["KCal"]
 
-_LEARNT = ("learned", "linear", "lda", "pca")
+_FOLDS = 3
 Array = NDArray[np.float64]
+Floats = NDArray[np.floating]
 
 
 class KCal(Calibrator):
     """P(c | x) ∝ Σ_{j in c} exp(-|Π(x) - Π(xⱼ)|² / (2 h²)) over the calibration rows (KCal, paper 001, Eq. 3).
 
-    Π is learnt on training rows by `fit_projection`; `fit` keeps the projected calibration rows and picks h. The
+    Π is learnt on training rows by `fit_projection`; `fit` keeps the projected calibration rows and picks h. Where
+    `fit_projection` was not called, Π is learnt on the calibration rows by cross-fitting: in each of three folds a Π of
+    the other rows, with these as support, predicts the fold; h is the best for these predictions, whose loss is the
+    held-out loss reported, and the final Π and support have all rows. That costs four trainings instead of one. The
     paper's code writes its kernel as exp(-mean Δ² / b): that b is 2 h² / d here.
 
     Parameters
@@ -38,34 +54,40 @@ class KCal(Calibrator):
     dim : int, optional
         Dimensions after projection; min(dimensions, 32), or 128 for 1,000 classes and more.
     bandwidth : "cv", "rule" or float
-        "cv" minimises the leave-one-out log-loss; "rule" is the spread times n^(-1/(d+4)).
+        "cv" minimises the leave-one-out (or out-of-fold) log-loss; "rule" is the spread times n^(-1/(d+4)).
     kernel : {"rbf"}
     random_state : int, optional
-    inputs : {"embeddings"}
+        Seed of the training; None is 0, so that a fit is repeatable.
+    inputs : {"embeddings", "logits", "probabilities"}
+        On scores (App. E) rows are centred first: logits and log-probabilities of a model give the same map.
     classes : sequence, optional
         All classes, where some are missing from the rows.
 
     Attributes
     ----------
     bandwidth_ : float
+    projection_ : dict of arrays, or None
+        Π: mean, scale, weight, bias, mix; ``projection_losses_`` has the held-out losses of its training.
+    projection_source_ : {"training rows", "calibration rows"}
     points_ : array of shape (n, d)
         The projected calibration rows, in the order they came; ``labels_`` and ``weights_`` go with them.
     """
 
-    _traits = Traits("kernel", "nothing", "full", "n", "embeddings")
     _constraints: ClassVar[Mapping[str, Any]] = {
+        "projection": AnyOf(OneOf(*LEARNT, "identity"), Instance((type(lambda: 0), Projection), "a function")),
         "dim": AnyOf(OneOf(None), Integer(1)),
         "bandwidth": AnyOf(OneOf("cv", "rule"), Number(0, open_low=True)),
         "kernel": OneOf("rbf"),
         "random_state": AnyOf(OneOf(None), Integer(0)),
-        "inputs": OneOf("embeddings"),
-        "projection": AnyOf(OneOf(*_LEARNT, "identity"), Instance((type(lambda: 0), Projection), "a function")),
+        "inputs": OneOf("embeddings", "logits", "probabilities"),
     }
     bandwidth_: float
-    points_: NDArray[np.floating]
+    points_: Floats
     labels_: NDArray[np.int64]
     weights_: Array
     projection_: dict[str, Array] | None
+    projection_losses_: list[float]
+    projection_source_: str
 
     def __init__(
         self,
@@ -86,108 +108,138 @@ class KCal(Calibrator):
         self.inputs = inputs
         self.classes = classes
 
-    def fit_projection(self, embeddings: Any, y: Any, progress: Any = None) -> KCal:
+    @property
+    def traits(self) -> Traits:
+        """Those of a map on embeddings, or on scores where ``inputs`` names these."""
+        return Traits("kernel", "nothing", "full", "n", "embeddings" if self.inputs == "embeddings" else "scores")
+
+    def fit_projection(self, embeddings: Any, y: Any, sample_weight: Any = None, progress: Any = None) -> KCal:
         """Learn Π on training rows; ``progress(step, steps, loss)`` is called while it trains."""
         self._check_parameters()
-        rows = as_embeddings(embeddings).logits
-        labels, _ = self._labels(y, len(rows))
-        if isinstance(self.projection, str) and self.projection in _LEARNT:
-            self._learn(rows, labels, len(np.unique(labels)), progress)
-        return self
-
-    def _learn(
-        self, rows: NDArray[np.floating], labels: NDArray[np.int64], k: int, progress: Any = None
-    ) -> list[float]:
-        size = min(rows.shape[1], self.dim or (128 if k >= 1000 else 32))
-        found, losses = learn(self.projection, rows, labels, size, self.random_state or 0, progress)
-        self.projection_ = vars(found)
-        return losses
-
-    def fit(self, scores: Any, y: Any, sample_weight: Any = None) -> KCal:
-        """Keep the projected calibration rows and pick the bandwidth.
-
-        Where a projection must be learnt and `fit_projection` was not called, half of the rows (every second of each
-        class) learn it and the other half are kept: the price is half of the support.
-        """
-        self._check_parameters()
-        valid = self._read(scores)
-        labels, classes = self._labels(y, len(valid.logits))
+        valid = self._read(embeddings)
+        k = None if self.inputs == "embeddings" else valid.logits.shape[1]
+        labels, classes = as_labels(y, k, len(valid.logits), self.classes, valid.columns)
         weights = as_weights(sample_weight, len(labels))
-        sample = Sample(valid.logits, labels, weights, len(classes))
-        if weights is not None and not weights.all():
-            sample = sample.take(np.flatnonzero(weights))
-        self.classes_, self.n_samples_ = classes, sample.n
-        self._remember_columns(valid)
-        self.fit_sample(sample)
+        sample = Sample(self._features(floored(valid)), labels, weights, len(classes))
+        self.projection_, self.projection_losses_ = self._learn(_weighty(sample), progress)
+        self.projection_source_ = "training rows"
         return self
 
-    def _labels(self, y: Any, n: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
-        known = np.unique(np.asarray(y)) if self.classes is None else np.asarray(self.classes)
-        return as_labels(y, len(known), n, known)
+    def _learn(self, sample: Sample, progress: Any = None) -> tuple[dict[str, Array] | None, list[float]]:
+        if not self._learns:
+            return None, []
+        size = min(sample.logits.shape[1], self.dim or (128 if sample.n_classes >= 1000 else 32))
+        found, losses = learn(self.projection, sample, size, self.random_state or 0, progress)
+        return dict(vars(found)), losses
+
+    @property
+    def _learns(self) -> bool:
+        return isinstance(self.projection, str) and self.projection in LEARNT
 
     def _fit(self, sample: Sample) -> FitReport:
-        if isinstance(self.projection, str) and self.projection in _LEARNT and not hasattr(self, "projection_"):
-            order = np.argsort(sample.labels, kind="stable")
-            self._learn(sample.logits[order[::2]], sample.labels[order[::2]], sample.n_classes)
-            sample = sample.take(order[1::2]) if sample.n > 1 else sample
-        self.points_ = self._project(sample.logits)
-        self.labels_, self.weights_ = sample.labels, sample.weight_array
-        return self._report(self._pick())
+        sample = _weighty(sample)
+        given, place = merged(sample.with_logits(self._features(sample.logits)))
+        trials: list[Trial] = []
+        if getattr(self, "projection_source_", "") != "training rows":
+            trials = self._cross_fit(given) if self._learns and given.n >= 4 * _FOLDS else []
+            self.projection_, self.projection_losses_ = self._learn(given)
+            self.projection_source_ = "calibration rows"
+        points = self._project(given.logits)
+        if not trials:
+            trials = [self._leave_one_out(points, given)]
+        self.points_, self.labels_, self.weights_ = points[place], sample.labels, sample.weight_array
+        self.bandwidth_ = self._pick(trials)
+        return self._report(trials)
 
-    def _pick(self) -> float | None:
-        """Set the bandwidth; return the leave-one-out loss where it was searched."""
-        loss = None
+    def _cross_fit(self, sample: Sample) -> list[Trial]:
+        """Rows of each fold, predicted by a projection and a support that have not seen them."""
+        trials = []
+        for rest, fold in sample.folds(_FOLDS):
+            found, _ = self._learn(rest)
+            project = Projection(**found) if found else self._project
+            support = Support.of(project(rest.logits), rest.labels, rest.weights, rest.n_classes)
+            judged = fold.with_logits(project(fold.logits))
+            trials.append(held_out(support, judged, self._losses_before(fold), TRIAL_ROWS // _FOLDS))
+        return trials
+
+    def _leave_one_out(self, points: Floats, sample: Sample) -> Trial:
+        support = Support.of(points, sample.labels, sample.weights, sample.n_classes)
+        before = self._losses_before(sample)
+        if sample.n == 1:
+            return held_out(support, sample.with_logits(points), before)
+        return leave_one_out(support, before)
+
+    def _losses_before(self, sample: Sample) -> Array:
+        """Log-losses of the scores as they came, or of the class frequencies where there are none."""
+        if self.inputs != "embeddings":
+            return np.minimum(label_losses(softmax(sample.logits), sample.labels), 1e4)
+        share = np.bincount(sample.labels, sample.weights, sample.n_classes) / sample.total_weight
+        return -np.log(share[sample.labels])
+
+    def _pick(self, trials: list[Trial]) -> float:
         if self.bandwidth == "cv" and len(self.points_) > 1:
-            self.bandwidth_, loss = best_bandwidth(self._support())
-        elif isinstance(self.bandwidth, str):
-            spread = float(np.sqrt(np.mean(np.var(self.points_, axis=0, dtype=np.float64)))) or 1.0
-            self.bandwidth_ = spread * rule_factor(len(self.points_), self.points_.shape[1])
-        else:
-            self.bandwidth_ = float(self.bandwidth)
-        return loss
+            return best_bandwidth(trials, spread_of(self.points_, self.weights_))
+        return self._rule() if isinstance(self.bandwidth, str) else float(self.bandwidth)
 
-    def _report(self, loss: float | None) -> FitReport:
-        prior = self._support().prior
-        before = float(-np.sum(prior[prior > 0] * np.log(prior[prior > 0])))
-        if loss is None:
-            rows = np.arange(len(self.points_))[:: max(1, len(self.points_) // 2000)]
-            place = np.argsort(self._support().arrival)[rows]
-            p = class_probabilities(self._support(), self.points_[rows], self.bandwidth_, place)
-            loss = float(
-                np.average(np.minimum(label_losses(p, self.labels_[rows]), 23.03), weights=self.weights_[rows])
-            )
-        return FitReport(0, True, "nll", before, loss, before, loss, 0.0, details={"before": "class frequencies"})
+    def _rule(self) -> float:
+        return spread_of(self.points_, self.weights_) * rule_factor(self.weights_.sum(), self.points_.shape[1])
+
+    def _report(self, trials: list[Trial]) -> FitReport:
+        before = np.concatenate([trial.before for trial in trials])
+        after = np.concatenate([trial.losses(self.bandwidth_) for trial in trials])
+        weights = np.concatenate([trial.weights for trial in trials])
+        first, loss = float(weights @ before / weights.sum()), mean_loss(trials, self.bandwidth_)
+        details = {"before": "class frequencies" if self.inputs == "embeddings" else "scores"}
+        return with_held_out(FitReport(0, True, "nll", first, loss, details=details), before, after, weights)
 
     def _support(self) -> Support:
         return Support.of(self.points_, self.labels_, self.weights_, len(self.classes_))
 
-    def _project(self, rows: NDArray[np.floating]) -> NDArray[np.floating]:
-        if callable(self.projection):
-            return np.ascontiguousarray(self.projection(rows))
-        found = getattr(self, "projection_", None)
-        return rows if self.projection == "identity" or found is None else Projection(**found)(rows)
+    def _features(self, rows: Floats) -> Floats:
+        """What Π sees: embeddings as they are; scores without -inf, each row centred."""
+        if self.inputs == "embeddings":
+            return rows
+        finite = floored(Scores(rows, None, bool(np.isneginf(rows).any())))
+        return finite - finite.mean(axis=1, keepdims=True, dtype=np.float64).astype(rows.dtype)
 
-    def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
-        p = class_probabilities(self._support(), self._project(logits), self.bandwidth_)
+    def _project(self, features: Floats) -> Floats:
+        if callable(self.projection):
+            return np.ascontiguousarray(self.projection(features))
+        found = getattr(self, "projection_", None)
+        return features if found is None else Projection(**found)(features)
+
+    def _map(self, logits: Floats) -> Floats:
+        p = class_probabilities(self._support(), self._project(self._features(logits)), self.bandwidth_)
         return p.astype(logits.dtype)
 
-    def partial_fit(self, embeddings: Any, y: Any, sample_weight: Any = None) -> KCal:
-        """Add calibration rows; a bandwidth that was not given as a number shrinks by n^(-1/(d+4))."""
+    def partial_fit(self, embeddings: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> KCal:
+        """Add calibration rows; a bandwidth that was searched shrinks by n^(-1/(d+4)), a rule is applied anew.
+
+        ``classes`` names all classes in the first call, where some are missing from its rows, as in scikit-learn.
+        """
         if not hasattr(self, "points_"):
-            return self.fit(embeddings, y, sample_weight)
-        rows = self._scores_to_map(embeddings).logits
-        labels, _ = as_labels(y, len(self.classes_), len(rows), self.classes_)
-        weights = as_weights(sample_weight, len(rows))
-        before = len(self.points_)
-        self.points_ = np.vstack([self.points_, self._project(rows).astype(self.points_.dtype)])
-        self.labels_ = np.concatenate([self.labels_, labels])
-        self.weights_ = np.concatenate([self.weights_, np.ones(len(rows)) if weights is None else weights])
-        if isinstance(self.bandwidth, str):
+            return self._first_fit(embeddings, y, classes, sample_weight)
+        if classes is not None and list(np.asarray(classes)) != list(self.classes_):
+            raise InvalidInput("classes are not those of the first rows", seen=str(classes), allowed=str(self.classes_))
+        valid = self._scores_to_map(embeddings)
+        labels, _ = as_labels(y, len(self.classes_), len(valid.logits), self.classes_)
+        weights = as_weights(sample_weight, len(labels))
+        sample = _weighty(Sample(self._features(floored(valid)), labels, weights, len(self.classes_)))
+        before = self.weights_.sum()
+        self.points_ = np.vstack([self.points_, self._project(sample.logits).astype(self.points_.dtype)])
+        self.labels_ = np.concatenate([self.labels_, sample.labels])
+        self.weights_ = np.concatenate([self.weights_, sample.weight_array])
+        if self.bandwidth == "cv":
             d = self.points_.shape[1]
-            self.bandwidth_ *= rule_factor(len(self.points_), d) / rule_factor(before, d)
-        self.n_samples_ = len(self.points_)
-        self.fit_report_ = self._report(None)
-        return self
+            self.bandwidth_ *= rule_factor(self.weights_.sum(), d) / rule_factor(before, d)
+        return self._changed()
+
+    def _first_fit(self, embeddings: Any, y: Any, classes: Any, sample_weight: Any) -> KCal:
+        own, self.classes = self.classes, self.classes if classes is None else classes
+        try:
+            return self.fit(embeddings, y, sample_weight)
+        finally:
+            self.classes = own
 
     def forget(self, before: int) -> KCal:
         """Drop the calibration rows that came first, ``before`` of them."""
@@ -195,16 +247,31 @@ class KCal(Calibrator):
             raise InvalidInput("before must leave a row", seen=repr(before), allowed=f"0 to {len(self.points_) - 1}")
         self.points_, self.labels_ = self.points_[before:], self.labels_[before:]
         self.weights_ = self.weights_[before:]
+        return self._changed()
+
+    def _changed(self) -> KCal:
+        """Bring what follows from the rows up to date."""
+        if self.bandwidth == "rule":
+            self.bandwidth_ = self._rule()
         self.n_samples_ = len(self.points_)
+        support = self._support()
+        prior = np.maximum(support.prior[self.labels_], 1e-300)
+        rows = Sample(self.points_, self.labels_, self.weights_, len(self.classes_))
+        few = len(self.points_) == 1
+        trial = held_out(support, rows, -np.log(prior)) if few else leave_one_out(support, -np.log(prior), 200)
+        self.fit_report_ = self._report([trial])
         return self
 
     def explain(self, embedding: Any, top: int = 10) -> dict[str, NDArray[Any]]:
         """Return the calibration rows that carry the most of one prediction: their places, weights and labels."""
-        row = self._project(self._scores_to_map(np.atleast_2d(embedding)).logits).astype(np.float64)
+        row = self._project(self._features(self._scores_to_map(np.atleast_2d(embedding)).logits)).astype(np.float64)
         distance = ((self.points_.astype(np.float64) - row) ** 2).sum(axis=1)
         share = self.weights_ * np.exp(-(distance - distance.min()) / (2 * self.bandwidth_**2))
         first = np.argsort(-share, kind="stable")[:top]
         return {"rows": first, "weights": share[first] / share.sum(), "labels": self.classes_[self.labels_[first]]}
 
-    def _read(self, scores: Any) -> Scores:
-        return as_embeddings(scores)
+
+def _weighty(sample: Sample) -> Sample:
+    """The rows that have a weight."""
+    rows = np.flatnonzero(sample.weight_array)
+    return sample if len(rows) == sample.n else sample.take(rows)

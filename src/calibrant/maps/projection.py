@@ -7,11 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import row_subsample
+from ..passes import Sample
 from ..torch.projection import Progress, train_projection
+from .density import Support, best_bandwidth, leave_one_out, spread_of
 
-__all__ = ["Projection", "learn"]
+__all__ = ["LEARNT", "Projection", "learn", "merged"]
 
 Array = NDArray[np.float64]
+LEARNT = ("learned", "linear", "lda", "pca")
+_WIDTH_ROWS = 1000
+_GRID = 2.0**20  # standardised rows are rounded to this: noise in their last bits changes no training
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,42 +40,78 @@ class Projection:
         return u + np.where(u > 0, u, np.expm1(np.minimum(u, 0))) @ self.mix.T.astype(kind)
 
 
+def merged(sample: Sample) -> tuple[Sample, NDArray[np.int64]]:
+    """Return the distinct rows in a fixed order with the sum of their weights, and which of them each row became.
+
+    What is learnt from these depends neither on the order of the rows nor on whether a row counts two or comes twice.
+    """
+    order = np.lexsort([*sample.logits.T[::-1], sample.labels])
+    rows, labels = sample.logits[order], sample.labels[order]
+    new = np.ones(sample.n, dtype=bool)
+    new[1:] = (np.diff(labels) != 0) | (rows[1:] != rows[:-1]).any(axis=1)
+    place = np.empty(sample.n, dtype=np.int64)
+    place[order] = np.cumsum(new) - 1
+    weights = np.bincount(place, sample.weight_array).astype(np.float64)
+    return Sample(np.ascontiguousarray(rows[new]), labels[new], weights, sample.n_classes), place
+
+
 def learn(
-    how: str,
-    rows: NDArray[np.floating],
-    labels: NDArray[np.int64],
-    dimensions: int,
-    seed: int,
-    progress: Progress | None = None,
+    how: str, sample: Sample, dimensions: int, seed: int, progress: Progress | None = None
 ) -> tuple[Projection, list[float]]:
     """Learn a projection: "pca" and "lda" by linear algebra, "linear" and "learned" by training (needs torch)."""
-    mean, scale = rows.mean(axis=0, dtype=np.float64), rows.std(axis=0, dtype=np.float64)
-    scale = np.where(scale > 0, scale, 1.0)
-    standard = (rows - mean) / scale
-    weight = _pca(standard, dimensions) if how == "pca" else _lda(standard, labels, dimensions)
-    bias, mix, losses = np.zeros(len(weight)), np.empty((0, len(weight))), []
+    weights = sample.weight_array / sample.total_weight
+    mean = weights @ sample.logits
+    scale = np.sqrt(weights @ (sample.logits - mean) ** 2)
+    scale = np.where(scale > 1e-12 * (1 + np.abs(mean)), scale, 1.0)
+    rounded = np.rint((sample.logits - mean) / scale * _GRID) / _GRID
+    standard, _ = merged(Sample(rounded, sample.labels, sample.weights, sample.n_classes))
+    weight = _pca(standard, dimensions) if how == "pca" else _lda(standard, dimensions)
+    weight /= _width(standard, weight)
+    bias, mix, losses = np.zeros(len(weight)), np.empty((0, len(weight))), list[float]()
     if how in ("learned", "linear"):
-        found, losses = train_projection(standard, labels, weight, how == "learned", seed, progress=progress)
+        found, losses = train_projection(
+            standard.logits, standard.labels, standard.weight_array, weight, how == "learned", seed, progress
+        )
         weight, bias = found[0], found[1]
         mix = found[2] if how == "learned" else mix
     return Projection(mean, scale, weight, bias, mix), losses
 
 
-def _pca(rows: Array, dimensions: int) -> Array:
-    values, vectors = np.linalg.eigh(rows.T @ rows / len(rows))
-    return vectors[:, np.argsort(values)[::-1][:dimensions]].T
+def _width(sample: Sample, weight: Array) -> float:
+    """The best bandwidth after a linear projection: divided by it, the kernel's best width is one, however learnt."""
+    if sample.n < 2:
+        return 1.0
+    few = sample.take(row_subsample(sample.n, _WIDTH_ROWS))
+    points = few.logits @ weight.T
+    support = Support.of(points, few.labels, few.weights, few.n_classes)
+    return best_bandwidth([leave_one_out(support, np.zeros(few.n))], spread_of(points, few.weights))
 
 
-def _lda(rows: Array, labels: NDArray[np.int64], dimensions: int) -> Array:
+def _pca(sample: Sample, dimensions: int) -> Array:
+    rows = sample.logits
+    values, vectors = np.linalg.eigh((rows.T * sample.weight_array) @ rows / sample.total_weight)
+    return _signed(vectors[:, np.argsort(values)[::-1][:dimensions]].T)
+
+
+def _signed(directions: Array) -> Array:
+    """Turn each direction so that its largest component is positive: a sign left to chance would steer training."""
+    largest = np.abs(directions).argmax(axis=1)
+    return directions * np.where(directions[np.arange(len(directions)), largest] < 0, -1.0, 1.0)[:, None]
+
+
+def _lda(sample: Sample, dimensions: int) -> Array:
     """Whiten within classes, shrunk a little; then the directions between the class means, padded by others."""
-    classes = np.unique(labels)
-    means = np.stack([rows[labels == c].mean(axis=0) for c in classes])
-    centred = rows - means[np.searchsorted(classes, labels)]
-    within = centred.T @ centred / max(1, len(rows) - len(classes))
-    shrunk = 0.9 * within + 0.1 * np.trace(within) / len(within) * np.eye(len(within))
+    rows, weights = sample.logits, sample.weight_array
+    classes, place = np.unique(sample.labels, return_inverse=True)
+    counts = np.bincount(place, weights)
+    totals = np.zeros((len(classes), rows.shape[1]))
+    np.add.at(totals, place, rows * weights[:, None])
+    means = totals / counts[:, None]
+    centred = rows - means[place]
+    within = (centred.T * weights) @ centred / max(1.0, counts.sum() - len(classes))
+    shrunk = 0.9 * within + 0.1 * max(np.trace(within) / len(within), 1e-6) * np.eye(len(within))
     values, vectors = np.linalg.eigh(shrunk)
     whiten = vectors / np.sqrt(np.maximum(values, 1e-12))
-    counts = np.bincount(np.searchsorted(classes, labels))
-    between = (means - np.average(means, axis=0, weights=counts)) @ whiten * np.sqrt(counts / len(rows))[:, None]
+    between = (means - counts @ means / counts.sum()) @ whiten * np.sqrt(counts / counts.sum())[:, None]
     _, _, directions = np.linalg.svd(between, full_matrices=True)
-    return (whiten @ directions[:dimensions].T).T
+    return _signed((whiten @ directions[:dimensions].T).T)

@@ -54,7 +54,7 @@ def compare(
         As for `Calibrator.fit`.
     methods : {"fast", "all"} or sequence of str
         Registered names, or chains such as ``"ts > irova"``. The identity always takes part. "all" leaves out maps on
-        embeddings where none are given.
+        embeddings where none are given, and says so in ``settings["left_out"]``.
     cv, repeats : int
         Stratified folds, dealt anew in each repeat.
     test : tuple (scores, y), (scores, y, embeddings) or (scores, y, embeddings, groups), optional
@@ -103,9 +103,11 @@ def compare(
     )
 
     def refit() -> Calibrator:
-        calibrator = make_seeded(result.best_, random_state).set_params(inputs=inputs, classes=classes)
-        rows = embeddings if calibrator.traits.needs == "embeddings" else scores
-        return calibrator.fit(rows, y, sample_weight=sample_weight)
+        calibrator = make_seeded(result.best_, random_state)
+        if calibrator.traits.needs == "embeddings":
+            calibrator.set_params(classes=given.classes)
+            return calibrator.fit(embeddings, y, sample_weight=sample_weight)
+        return calibrator.set_params(inputs=inputs, classes=classes).fit(scores, y, sample_weight=sample_weight)
 
     return replace(result, _refit=refit, settings={**result.settings, "inputs": inputs})
 
@@ -156,6 +158,7 @@ def compare_problems(
         "metric": metric,
         "preserve_accuracy": preserve_accuracy,
         "random_state": random_state,
+        "left_out": _left_out(methods, given.embeddings is not None),
     }
 
     def again(name: str) -> Answers:
@@ -165,11 +168,19 @@ def compare_problems(
     return Comparison(rows, chosen.name, lowest.name, reason, tuple(curves), settings, unfitted, again)
 
 
+def _left_out(methods: str | Sequence[str], embeddings: bool) -> list[str]:
+    """Return the registered maps that "all" leaves out because they need embeddings and there are none."""
+    if methods != "all" or embeddings:
+        return []
+    return [entry.name for entry in entries() if entry.traits.needs == "embeddings"]
+
+
 def pick_methods(methods: str | Sequence[str], embeddings: bool) -> list[str]:
     """Return the names to compare, the identity first; unknown ones are refused."""
     known = names()
     if isinstance(methods, str) and methods == "all":
-        picked = [e.name for e in entries() if embeddings or e.traits.needs != "embeddings"]
+        missing = _left_out(methods, embeddings)
+        picked = [name for name in known if name not in missing]
     elif isinstance(methods, str) and methods == "fast":
         picked = [name for name in FAST if name in known]
     else:

@@ -7,7 +7,7 @@ from functools import partial
 
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
-from . import answers, fits, inputs, parameters, refusals
+from . import answers, embeddings, fits, inputs, parameters, refusals
 
 __all__ = ["ContractBroken", "calibrator_checks", "check_calibrator"]
 
@@ -36,6 +36,8 @@ def calibrator_checks(calibrator: Calibrator) -> Iterator[tuple[str, Callable[[]
     rooms: list[dict[str, Check]] = [parameters.CHECKS]
     if calibrator.traits.needs == "scores":
         rooms += [answers.CHECKS, fits.CHECKS, inputs.CHECKS, refusals.CHECKS]
+    else:
+        rooms += [embeddings.CHECKS]
     for room in rooms:
         for name, check in room.items():
             yield name, partial(check, calibrator)

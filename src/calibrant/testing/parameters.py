@@ -62,8 +62,6 @@ def refuses_bad_parameters(calibrator: Calibrator) -> None:
 
 def fit_leaves_a_report(calibrator: Calibrator) -> None:
     """Return self from fit, change no parameter, and leave fit_report_ and other plain attributes ending in _."""
-    if calibrator.traits.needs != "scores":
-        return
     data = problem(60, 2)
     scores, labels = data.scores.copy(), data.labels.copy()
     map_ = calibrator.unfitted()

@@ -15,15 +15,19 @@ __all__ = ["as_labels"]
 
 
 def as_labels(
-    y: Any, k: int, n: int, classes: Any = None, columns: tuple[Any, ...] | None = None, name: str = "y"
+    y: Any, k: int | None, n: int, classes: Any = None, columns: tuple[Any, ...] | None = None, name: str = "y"
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Labels as column indices, and the classes in the order of the columns.
 
     The classes are, in this order of preference: the ones given; the column names of the frame that held the scores,
     when every label is one of them; 0 … K-1, when every label is such an integer; the sorted distinct labels, when
-    there are exactly K (False and True too).
+    there are exactly K (False and True too). Without a number of columns to fit (``k`` None, for embeddings) they are
+    the ones given or the sorted distinct labels.
     """
     labels = _label_array(y, n, name)
+    if k is None:
+        columns, k = None, len(np.unique(labels)) if classes is None else len(as_array(classes, "classes")[0])
+        classes = np.unique(labels) if classes is None else classes
     if classes is not None:
         known = _known_classes(classes, k)
         return _positions(labels, known, name), known

@@ -37,6 +37,8 @@ def command(file: str, output: str | None, names: Any, as_json: bool, seed: int,
         print_json("compare", file=file, output=output, **found.to_dict())
         return
     print_comparison(found)
+    if found.settings["left_out"]:
+        say(f"left out, as {file} has no embeddings: {', '.join(found.settings['left_out'])}", quiet)
     say(found.reason, quiet)
     if output is not None:
         say(f"saved {found.best_} to {output}", quiet)

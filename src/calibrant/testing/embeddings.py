@@ -1,0 +1,154 @@
+"""Checks of maps on embeddings: the columns are features, any number of them, and the labels alone say the classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..calibrator import Calibrator
+from ..threads import get_threads, set_threads
+from .answers import require_distributions
+from .problems import Problem, fitted, require
+
+__all__ = ["CHECKS", "cloud"]
+
+
+def cloud(n: int, k: int, d: int, seed: int = 0) -> Problem:
+    """Clouds of points that overlap, one a class, in d dimensions. Every class occurs."""
+    generator = np.random.default_rng(seed)
+    centres = generator.normal(size=(k, d)) * 1.5
+    labels = generator.integers(k, size=n)
+    labels[:k] = np.arange(k)
+    other = centres[generator.integers(k, size=n)] + generator.normal(size=(n, d))
+    return Problem(centres[labels] + generator.normal(size=(n, d)), labels, other)
+
+
+_SIZES = ((2, 1), (2, 5), (4, 3), (10, 6))  # classes and dimensions
+_FAR = 1e4
+
+
+def _problems() -> list[Problem]:
+    return [cloud(120, k, d, seed=k) for k, d in _SIZES]
+
+
+def _require_close(a: NDArray[Any], b: NDArray[Any], most: float, what: str) -> None:
+    difference = float(np.abs(a.astype(np.float64) - b.astype(np.float64)).max())
+    require(difference <= most, f"{what}: probabilities differ by up to {difference:.3g}")
+
+
+def answers_distributions_from_embeddings(calibrator: Calibrator) -> None:
+    """Answer on the simplex, in the dtype asked in, near the rows, far from them and for equal rows."""
+    for data in _problems():
+        k, far = len(np.unique(data.labels)), np.full((2, data.scores.shape[1]), _FAR) * [[1], [-1]]
+        for dtype in (np.float32, np.float64):
+            map_ = fitted(calibrator, data.scores.astype(dtype), data.labels)
+            for rows in (data.other, far, np.zeros_like(far)):
+                p = map_.predict_proba(rows.astype(dtype))
+                require_distributions(p, (len(rows), k))
+                require(p.dtype == dtype, f"{np.dtype(dtype)} embeddings gave {p.dtype} probabilities")
+            same = fitted(calibrator, np.ones((6, 2), dtype=dtype), [0, 1, 0, 1, 0, 0])
+            require_distributions(same.predict_proba(np.ones((1, 2), dtype=dtype)), (1, 2))
+
+
+def separates_what_is_separate(calibrator: Calibrator) -> None:
+    """Find the class of points in clouds far apart."""
+    data = cloud(200, 3, 4, seed=5)
+    shift = np.eye(3, 4) * 20
+    map_ = fitted(calibrator, data.scores + shift[data.labels], data.labels)
+    right = map_.predict(data.scores + shift[data.labels]) == data.labels
+    require(right.mean() > 0.95, f"only {right.mean():.2f} of rows in clouds far apart get their label")
+
+
+def rows_and_weights_count_alike(calibrator: Calibrator) -> None:
+    """Ignore the order of rows and rows of weight zero, and take weight two for the row twice."""
+    for data in _problems():
+        n = len(data.labels)
+        order = np.random.default_rng(3).permutation(n)
+        weights = np.where(np.arange(n) % 3 == 0, 2.0, 1.0)
+        twice = np.repeat(np.arange(n), weights.astype(int))
+        p = fitted(calibrator, data.scores, data.labels).predict_proba(data.other)
+        q = fitted(calibrator, data.scores[order], data.labels[order]).predict_proba(data.other)
+        _require_close(p, q, 1e-5, "rows in another order")
+        heavy = fitted(calibrator, data.scores, data.labels, weights).predict_proba(data.other)
+        q = fitted(calibrator, data.scores[twice], data.labels[twice]).predict_proba(data.other)
+        _require_close(heavy, q, 1e-4, "weight 2 against the row twice")
+        require(np.abs(heavy - p).max() > 1e-6, "sample_weight makes no difference")
+        rest = np.flatnonzero(weights == 1)
+        lent = fitted(calibrator, data.scores, data.labels, (weights == 1) * 1.0).predict_proba(data.other)
+        q = fitted(calibrator, data.scores[rest], data.labels[rest], classes=np.unique(data.labels))
+        _require_close(lent, q.predict_proba(data.other), 1e-6, "weight 0 against the row absent")
+
+
+def same_embeddings_same_bytes(calibrator: Calibrator) -> None:
+    """Give the same bytes twice, on one thread and two, and when a map is fitted again after other data."""
+    data, last = cloud(250, 4, 5), cloud(40, 3, 2)
+    map_ = fitted(calibrator, data.scores, data.labels)
+    wanted, before = map_.predict_proba(data.other).tobytes(), get_threads()
+    try:
+        set_threads(1 if before > 1 else 2)
+        require(map_.predict_proba(data.other).tobytes() == wanted, "one thread and two give different bits")
+    finally:
+        set_threads(before)
+    again = fitted(calibrator, last.scores, last.labels).fit(data.scores, data.labels)
+    require(again.predict_proba(data.other).tobytes() == wanted, "a map fitted before remembers its old data")
+
+
+def precisions_of_embeddings_agree(calibrator: Calibrator) -> None:
+    """Fit the same map in both precisions."""
+    for data in _problems():
+        single = data.as_type(np.float32)
+        p = fitted(calibrator, data.scores, data.labels).predict_proba(data.other)
+        q = fitted(calibrator, single.scores, single.labels).predict_proba(single.other)
+        _require_close(p, q, 2e-3, "float32 against float64")
+
+
+def labels_name_the_classes(calibrator: Calibrator) -> None:
+    """Take any labels as classes, those of ``classes`` where given, and answer in the same."""
+    data = cloud(120, 3, 5, seed=2)
+    p = fitted(calibrator, data.scores, data.labels).predict_proba(data.other)
+    names = np.array(["ant", "bee", "cat"])
+    map_ = fitted(calibrator, data.scores, names[data.labels])
+    np.testing.assert_array_equal(map_.predict_proba(data.other), p, err_msg="the labels' names changed the map")
+    require(set(map_.predict(data.other)) <= set(names), "predict answers in other labels")
+    wider = fitted(calibrator, data.scores, names[data.labels], classes=[*names, "dog"]).predict_proba(data.other)
+    require(wider.shape == (len(data.other), 4), "a class without rows has no column")
+
+
+def refuses_bad_embeddings(calibrator: Calibrator) -> None:
+    """Refuse NaN, infinity, vectors, other columns, and labels that do not fit."""
+    data = cloud(30, 3, 4)
+    map_ = fitted(calibrator, data.scores, data.labels)
+    bad: list[tuple[str, Any]] = [("NaN", data.scores * np.nan), ("infinity", data.scores * np.inf)]
+    bad += [("a vector", data.scores[:, 0]), ("no rows", data.scores[:0]), ("None", None)]
+    for what, rows in bad:
+        _require_refusal(what, "embeddings", lambda rows=rows: fitted(calibrator, rows, data.labels))
+        _require_refusal(what, "embeddings", lambda rows=rows: map_.predict_proba(rows))
+    _require_refusal("other columns", "features", lambda: map_.predict_proba(data.other[:, :2]))
+    _require_refusal("fewer labels", "y", lambda: fitted(calibrator, data.scores, data.labels[:-1]))
+    _require_refusal("one class", "y", lambda: fitted(calibrator, data.scores, 0 * data.labels))
+    _require_refusal("labels outside", "y", lambda: fitted(calibrator, data.scores, data.labels, classes=[0, 1]))
+
+
+def _require_refusal(what: str, argument: str, call: Any) -> None:
+    try:
+        call()
+    except ValueError as error:
+        require(argument in str(error), f"the error about {what} does not name {argument}: {error}")
+    else:
+        raise AssertionError(f"{what} was accepted")
+
+
+CHECKS = {
+    check.__name__: check
+    for check in (
+        answers_distributions_from_embeddings,
+        separates_what_is_separate,
+        rows_and_weights_count_alike,
+        same_embeddings_same_bytes,
+        precisions_of_embeddings_agree,
+        labels_name_the_classes,
+        refuses_bad_embeddings,
+    )
+}

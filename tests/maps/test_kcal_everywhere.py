@@ -1,0 +1,100 @@
+"""KCal beside the other maps: the registry, comparisons, chains, files and the command line."""
+
+import json
+
+import numpy as np
+import pytest
+
+import calibrant
+from calibrant import KCal, compare, make
+from calibrant.cli.main import main
+from calibrant.errors import InvalidInput
+from calibrant.testing.embeddings import cloud
+
+pytestmark = pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+pytest.importorskip("torch")
+
+
+@pytest.fixture
+def file(tmp_path):
+    data = cloud(240, 3, 5)
+    scores = np.random.default_rng(1).normal(size=(240, 3)) + np.eye(3)[data.labels]
+    val, test = slice(0, 120), slice(120, None)
+    arrays = {"logits": scores, "labels": data.labels, "embeddings": data.scores}
+    parts = {f"{k}_{p}": v[s] for k, v in arrays.items() for p, s in (("val", val), ("test", test))}
+    np.savez(tmp_path / "with.npz", **parts)
+    np.savez(tmp_path / "without.npz", **{k: v for k, v in parts.items() if not k.startswith("emb")})
+    return tmp_path / "with.npz"
+
+
+def test_traits_say_what_each_name_takes():
+    assert [make(name).traits.needs for name in ("kcal", "kcal-linear", "kcal-logits")] == [
+        "embeddings",
+        "embeddings",
+        "scores",
+    ]
+    assert make("kcal-linear").projection == "linear"
+    assert make("kcal-logits").inputs == "logits"
+
+
+def test_fit_apply_and_measure_use_the_embeddings_of_a_file(file, capsys):
+    saved = str(file.with_name("k.calibrant"))
+    assert main(["fit", str(file), "--method", "kcal", "-o", saved, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["test"]["after"]["nll"] < told["test"]["before"]["nll"]
+    with np.load(file) as z:
+        wanted = calibrant.load(saved).predict_proba(z["embeddings_test"])
+    out = str(file.with_name("p.npz"))
+    assert main(["apply", saved, str(file), "-o", out, "-q"]) == 0
+    with np.load(out) as z:
+        np.testing.assert_array_equal(z["probs_test"], wanted)
+    assert main(["measure", str(file), "--calibrator", saved, "-q"]) == 0
+
+
+def test_a_file_without_embeddings_is_told_so(file, capsys):
+    bare = str(file.with_name("without.npz"))
+    assert main(["fit", bare, "--method", "kcal", "-o", str(file.with_name("k"))]) == 3
+    assert "embeddings" in capsys.readouterr().err
+    assert main(["compare", bare, "--methods", "all"]) == 0
+    told = capsys.readouterr()
+    assert "left out, as" in told.err
+    assert "kcal, kcal-linear" in told.err
+    assert "kcal-logits" in told.out
+    assert main(["compare", bare, "--methods", "ts,kcal"]) == 0
+    assert "kcal failed: KCal needs embeddings" in capsys.readouterr().err
+
+
+def test_compare_chooses_and_refits_on_embeddings(file):
+    with np.load(file) as z:
+        scores, y, rows = z["logits_val"], z["labels_val"], z["embeddings_val"]
+    names = np.array(["ant", "bee", "cat"])
+    found = compare(scores, names[y], methods=["kcal", "ts"], embeddings=rows, classes=names)
+    assert found["kcal"].metrics["nll"].value < found["ts"].metrics["nll"].value
+    assert found.settings["left_out"] == []
+    assert found.lowest_ == "kcal"
+    assert found.best_ == "kcal"
+    assert (found.refit_.classes_ == names).all()
+    assert found.refit_.predict_proba(rows).shape == (120, 3)
+
+
+def test_kcal_can_begin_a_chain_and_a_map_on_logits_stand_anywhere():
+    data = cloud(150, 3, 5)
+    chain = make("kcal > ts", projection="lda").fit(data.scores, data.labels)
+    assert chain.traits.needs == "embeddings"
+    assert (chain.predict(data.scores) == data.labels).mean() > 0.8
+    assert chain.predict_proba(data.other).shape == (150, 3)
+    with pytest.raises(InvalidInput, match="needs embeddings"):
+        make("ts > kcal").fit(data.scores[:, :3], data.labels)
+    make("ts > kcal-logits", projection="lda").fit(data.scores[:, :3], data.labels)
+
+
+def test_partial_fit_takes_classes_as_in_scikit_learn():
+    data = cloud(90, 3, 4)
+    two = data.labels < 2
+    map_ = KCal("identity").partial_fit(data.scores[two], data.labels[two], classes=[0, 1, 2])
+    assert map_.predict_proba(data.other).shape == (90, 3)
+    assert map_.classes is None
+    map_.partial_fit(data.scores[~two], data.labels[~two])
+    assert (map_.predict(data.scores) == data.labels).mean() > 0.8
+    with pytest.raises(InvalidInput, match="classes"):
+        map_.partial_fit(data.scores, data.labels, classes=[0, 1])
