@@ -271,13 +271,26 @@ def keep_shares(logits: NDArray[Any], noise: NDArray[Any], threads: int) -> NDAr
 def keep_probabilities(
     logits: NDArray[Any], noise: int, scale: float, nodes: int, threads: int
 ) -> NDArray[np.float64]: ...
-def class_kernel_sums(
+def add_class_kernels(
     products: NDArray[Any],
     half_norms: NDArray[np.float64],
     weights: NDArray[np.float64] | None,
     starts: NDArray[np.int64],
+    first: int,
     skip: NDArray[np.int64] | None,
     scale: float,
     threads: int,
-    out: NDArray[np.float64],
-) -> NDArray[np.float64]: ...
+    shifts: NDArray[np.float64],
+    sums: NDArray[np.float64],
+) -> None: ...
+def finish_class_kernels(
+    sums: NDArray[np.float64],
+    shifts: NDArray[np.float64],
+    own: NDArray[np.float64],
+    prior: NDArray[np.float64],
+    scale: float,
+    zero_log: float,
+    clip: float,
+    threads: int,
+    out: NDArray[Any],
+) -> None: ...

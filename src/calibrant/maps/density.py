@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from .. import _core
-from ..arrays import row_subsample
+from ..arrays import row_blocks, row_subsample
 from ..passes import Sample
 from ..threads import get_threads
 
@@ -28,11 +28,17 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
-_BLOCK = 2**25  # scores held at once: 128 MB in float32, whatever the sizes of both sets
+_BLOCK = 2**25  # products held for a search of the bandwidth: 128 MB in float32, whatever the sizes of both sets
+_TILE_ROWS, _TILE_COLUMNS = 1024, 2048  # of products at once in a prediction: 8 MB in float32
 _ZERO_LOG = -745.0  # a kernel sum below exp of this is zero in double precision: only the prior is left
 _CLIP = 1e-10  # share of the class frequencies in every answer, and the least probability in a loss
 TRIAL_ROWS = 2000
 _WIDER = 1e-5
+
+
+def half_norms(points: NDArray[np.floating]) -> Array:
+    """Half the squared length of each point."""
+    return 0.5 * np.einsum("ij,ij->i", points, points, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +55,7 @@ class Support:
     arrival: NDArray[np.int64]
     prior: Array
     centre: NDArray[np.floating]
+    half_norms: Array
 
     @classmethod
     def of(cls, points: NDArray[np.floating], labels: NDArray[np.int64], weights: Array | None, k: int) -> Support:
@@ -57,15 +64,10 @@ class Support:
         share = np.bincount(labels, weights, k).astype(np.float64)
         starts = np.concatenate([[0], np.cumsum(np.bincount(labels, minlength=k))]).astype(np.int64)
         centre = points.mean(axis=0, dtype=np.float64).astype(points.dtype)
-        sorted_weights = None if weights is None else np.ascontiguousarray(weights[order])
-        return cls(
-            np.ascontiguousarray(points[order] - centre), starts, sorted_weights, order, share / share.sum(), centre
-        )
-
-    @property
-    def half_norms(self) -> Array:
-        """Half the squared length of each point."""
-        return 0.5 * np.einsum("ij,ij->i", self.points, self.points, dtype=np.float64)
+        ordered = np.ascontiguousarray(points[order] - centre)
+        even = weights is None or bool((weights == 1.0).all())
+        sorted_weights = None if even or weights is None else np.ascontiguousarray(weights[order])
+        return cls(ordered, starts, sorted_weights, order, share / share.sum(), centre, half_norms(ordered))
 
     def labels(self) -> NDArray[np.int64]:
         """The class of each sorted point."""
@@ -74,49 +76,55 @@ class Support:
 
 def class_probabilities(
     support: Support, points: NDArray[np.floating], bandwidth: float, skip: NDArray[np.int64] | None = None
-) -> Array:
+) -> NDArray[np.floating]:
     """P(c | x) = Σ_{j in c} ωⱼ k(x, xⱼ) / Σⱼ ωⱼ k(x, xⱼ), k(x, x') = exp(-|x - x'|² / (2 h²)) (KCal, Eq. 3).
 
-    Sums are taken relative to the largest term, so nothing underflows; a point so far away that every kernel is zero
+    Sums are taken relative to their largest term, so nothing underflows; a point so far away that every kernel is zero
     in double precision gets the class frequencies, smoothly. A share of 1e-10 of these is in every answer, so that no
-    class seen is impossible. ``skip`` names a support point to leave out for each row.
+    class seen is impossible. ``skip`` names a support point to leave out for each row. Products are taken in tiles that
+    stay in the cache until their kernels are summed.
     """
-    answers = np.empty((len(points), len(support.prior)))
-    norms = support.half_norms
-    for rows, products in _blocks(support, points):
-        leave = None if skip is None else skip[rows]
-        centred = points[rows].astype(np.float64) - support.centre
-        own = 0.5 * np.einsum("ij,ij->i", centred, centred)
-        answers[rows] = _from_products(support, products, norms, own, bandwidth, leave)
+    answers = np.empty((len(points), len(support.prior)), dtype=points.dtype)
+    for rows in row_blocks(len(points), len(support.prior), _TILE_ROWS * max(len(support.prior), 1)):
+        block = points[rows].astype(support.points.dtype, copy=False) - support.centre
+        sums = _Sums(support, half_norms(block), bandwidth)
+        for first in range(0, len(support.points), _TILE_COLUMNS):
+            tile = slice(first, first + _TILE_COLUMNS)
+            sums.add(block @ support.points[tile].T, tile, None if skip is None else skip[rows])
+        sums.finish(answers[rows])
     return answers
 
 
-def _blocks(support: Support, points: NDArray[np.floating]) -> Iterator[tuple[slice, NDArray[np.floating]]]:
-    """Products of a block of rows with the whole support, few enough rows to fit the block."""
-    size = max(1, _BLOCK // max(1, len(support.points)))
-    for start in range(0, len(points), size):
-        rows = slice(start, min(len(points), start + size))
-        block = points[rows].astype(support.points.dtype, copy=False) - support.centre
-        yield rows, block @ support.points.T
+class _Sums:
+    """Kernel sums of some rows, class by class, as they grow from tile to tile."""
 
+    def __init__(self, support: Support, own: Array, bandwidth: float) -> None:
+        self.support, self.own, self.scale = support, own, 1.0 / bandwidth**2
+        self.shifts = np.full((len(own), 1), -np.inf)
+        self.sums = np.zeros((len(own), len(support.prior)))
 
-def _from_products(
-    support: Support,
-    products: NDArray[np.floating],
-    norms: Array,
-    own: Array,
-    bandwidth: float,
-    skip: NDArray[np.int64] | None,
-) -> Array:
-    out = np.empty((len(products), len(support.prior)))
-    scale = 1.0 / bandwidth**2
-    peaks = _core.class_kernel_sums(products, norms, support.weights, support.starts, skip, scale, get_threads(), out)
-    height = np.minimum(peaks - own * scale, 0.0)  # the logarithm of the largest kernel value itself
-    floor = np.exp(np.minimum(_ZERO_LOG - np.where(np.isfinite(height), height, -np.inf), 700.0))
-    out += floor[:, None] * support.prior
-    out *= (1.0 - _CLIP) / out.sum(axis=1, keepdims=True)
-    out += _CLIP * support.prior
-    return out
+    def add(self, products: NDArray[np.floating], tile: slice, skip: NDArray[np.int64] | None) -> None:
+        """Add the support rows of a tile, given their products with the rows."""
+        s = self.support
+        weights = None if s.weights is None else s.weights[tile]
+        _core.add_class_kernels(
+            products,
+            s.half_norms[tile],
+            weights,
+            s.starts,
+            tile.start,
+            skip,
+            self.scale,
+            get_threads(),
+            self.shifts,
+            self.sums,
+        )
+
+    def finish(self, out: NDArray[np.floating]) -> None:
+        """Turn the sums into probabilities."""
+        _core.finish_class_kernels(
+            self.sums, self.shifts, self.own, self.support.prior, self.scale, _ZERO_LOG, _CLIP, get_threads(), out
+        )
 
 
 class Trial:
@@ -136,12 +144,14 @@ class Trial:
     ) -> None:
         centred = points.astype(support.points.dtype, copy=False) - support.centre
         self.support, self.labels, self.weights, self.before, self.skip = support, labels, weights, before, skip
-        self.products, self.norms = centred @ support.points.T, support.half_norms
-        self.own = 0.5 * np.einsum("ij,ij->i", centred, centred, dtype=np.float64)
+        self.products, self.own = centred @ support.points.T, half_norms(centred)
 
     def losses(self, bandwidth: float) -> Array:
         """The log-loss of each row, clipped."""
-        p = _from_products(self.support, self.products, self.norms, self.own, bandwidth, self.skip)
+        sums = _Sums(self.support, self.own, bandwidth)
+        sums.add(self.products, slice(0, len(self.support.points)), self.skip)
+        p = np.empty_like(sums.sums)
+        sums.finish(p)
         return -np.log(np.maximum(p[np.arange(len(p)), self.labels], _CLIP))
 
 

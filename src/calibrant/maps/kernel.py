@@ -209,8 +209,7 @@ class KCal(Calibrator):
         return features if found is None else Projection(**found)(features)
 
     def _map(self, logits: Floats) -> Floats:
-        p = class_probabilities(self._support(), self._project(self._features(logits)), self.bandwidth_)
-        return p.astype(logits.dtype)
+        return class_probabilities(self._support(), self._project(self._features(logits)), self.bandwidth_)
 
     def partial_fit(self, embeddings: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> KCal:
         """Add calibration rows; a bandwidth that was searched shrinks by n^(-1/(d+4)), a rule is applied anew.
