@@ -30,7 +30,7 @@ def twin(problem, theta):
 
     average = np.average(x, axis=0, weights=s.weight_array)
     average[s.n_classes :] = 0.0  # of the confidence, which is standardised
-    x = x - average
+    x = x - average if problem.full else x
     slopes = r.T @ x if problem.full else (r * x).sum(axis=0)[:, None]
     return loss, np.column_stack([slopes, r.sum(axis=0)]).ravel(), p
 

@@ -28,8 +28,8 @@ class LinearScaling(Calibrator):
 
     T is fitted first. Then (D, b) minimise the summed log-loss + ½ Σ s · θ², a Gaussian prior of precision s on each
     parameter around temperature scaling; as u has no unit, s means the same for any scale of the logits. The features
-    x are u, floored at -log(K (n + 1)): smaller probabilities cannot be told from zero by n rows. The prior on an
-    intercept is on what its class gets at an average row, b + D x̄ of it.
+    x are u, floored at -log(K (n + 1)): smaller probabilities cannot be told from zero by n rows. For a full
+    D the prior on an intercept is on what its class gets at an average row, b + D x̄ of it.
     """
 
     _full: ClassVar[bool]

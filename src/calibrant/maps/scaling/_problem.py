@@ -34,8 +34,9 @@ class Problem:
     """Rows, their frame and the shape of D: diagonal or full.
 
     The parameters are one flat vector, class by class: its row of D (its slope, for a diagonal D), then its intercept.
-    They speak about the features less their means over the rows (``shift``), so that an intercept is what a class gets
-    at an average row, whatever its weights: the two are then nearly independent. `plain` is the map that they make.
+    Those of a full D speak about the features less their means over the rows (``shift``), so that an intercept is what
+    a class gets at an average row, whatever its weights: the two are then nearly independent. A slope alone speaks
+    about its class where that is likely, which an average row is not. `plain` is the map that the parameters make.
     """
 
     sample: Sample
@@ -48,7 +49,7 @@ class Problem:
     def of(cls, sample: Sample, frame: Frame, full: bool) -> Problem:
         """Return the problem of these rows."""
         centres = frame.centres(sample.logits)
-        return cls(sample, frame, full, centres, frame.means(sample, centres))
+        return cls(sample, frame, full, centres, frame.means(sample, centres) if full else np.zeros(sample.n_classes))
 
     @property
     def k(self) -> int:

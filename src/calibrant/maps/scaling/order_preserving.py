@@ -92,7 +92,7 @@ class OrderPreservingScaling(Calibrator):
         self.smoothness_, found, passes = self._search(curves)
         self.slopes_ = found.theta.reshape(len(curves.offset), -1)
         self.values_ = curves.values(found.theta)
-        report, total = shared.report("nll"), sample.total_weight
+        report, total, effective = shared.report("nll"), sample.total_weight, found.effective_parameters
         return FitReport(
             report.iterations + passes,
             report.converged and found.converged,
@@ -101,10 +101,10 @@ class OrderPreservingScaling(Calibrator):
             found.loss / total,
             held_out_before=report.loss_before,
             held_out_after=found.held_out_loss() / total,
-            held_out_error=found.effective_parameters / total,
+            held_out_error=effective / total,
             at_bound=report.at_bound,
             messages=report.messages,
-            details={"temperature": self.temperature_, "evidence": found.evidence},
+            details={"temperature": self.temperature_, "evidence": found.evidence, "effective_parameters": effective},
         )
 
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:

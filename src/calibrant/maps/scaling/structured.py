@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,10 +17,11 @@ from ...parameters import OneOf
 from ...passes import Sample, reduce
 from ...threads import get_threads
 from ...traits import Traits
-from ._evidence import Prior, first_guess, fit_by_evidence, parts_of
+from ._evidence import Fitted, Prior, first_guess, fit_by_evidence, parts_of
 from ._path import with_estimate
 from ._problem import Frame, Problem
 from .ensemble import EnsembleTemperatureScaling
+from .order_preserving import OrderPreservingScaling
 from .temperature import TemperatureScaling
 
 __all__ = ["StructuredScaling"]
@@ -30,7 +32,8 @@ class StructuredScaling(Calibrator):
 
     1. u = log p₀, where p₀ is the temperature scaling of the scores or, where it pays for its parameters, the ensemble
        temperature, with at least 1/(n + 1) of the uniform distribution: what n rows cannot tell from zero stays off
-       zero, and a few labels that the model thought impossible do not bend everything else.
+       zero, and a few labels that the model thought impossible do not bend everything else. Where that does better on
+       other rows (by the estimates below, for the whole map), p₀ is bent by an order-preserving curve first.
     2. The parts of (D, b) - the classes' own slopes, the weights between classes, the intercepts and, for the matrix,
        the weight of how sure a row is (its mean log-probability) - each have a Gaussian prior around zero. Their
        precisions maximise the evidence (MacKay 1992), with half a parameter's worth of a rule in K (Berta et al. 2026).
@@ -52,6 +55,10 @@ class StructuredScaling(Calibrator):
     temperature_ : float
     ensemble_weights_ : array of shape (3,)
         Weights of the scaled scores, of the scores as they came and of the uniform distribution in p₀.
+    least_ : float
+        Share of the uniform distribution that p₀ has at least.
+    curve_ : list
+        The `OrderPreservingScaling` that bends p₀, or nothing.
     weights_ : array of shape (K,), or (K, K + 1) with the weight of how sure a row is last
         D.
     intercept_ : array of shape (K,)
@@ -65,6 +72,8 @@ class StructuredScaling(Calibrator):
     _constraints: ClassVar[Mapping[str, Any]] = {"shape": OneOf("matrix", "vector")}
     temperature_: float
     ensemble_weights_: NDArray[np.float64]
+    least_: float
+    curve_: list[OrderPreservingScaling]
     weights_: NDArray[np.float64]
     intercept_: NDArray[np.float64]
     confidence_: NDArray[np.float64]
@@ -83,18 +92,38 @@ class StructuredScaling(Calibrator):
         return Traits("scaling", "nothing", "full", "K²")
 
     def _fit(self, sample: Sample) -> FitReport:
-        start = self._fit_base(sample)
-        problem = self._problem(sample)
-        groups = parts_of(sample.n_classes, problem.size)
-        fitted = fit_by_evidence(problem, Prior(groups, np.ones(problem.size)), first_guess(sample.n_classes))
+        start, loss = self._fit_base(sample)
+        rows = sample.with_logits(self._base_logits(sample.logits))
+        best = self._candidate(rows, None)
+        curve = OrderPreservingScaling()
+        bent = curve.fit_sample(rows)
+        if bent.loss_after * sample.total_weight + _effective(curve) < loss:
+            rows = rows.with_logits(_bent(curve, rows.logits, self.least_))
+            best = min(best, self._candidate(rows, curve), key=lambda candidate: candidate.estimate)
+        self.curve_, self.confidence_ = best.curve, best.confidence
+        fitted = best.fitted
         self.precisions_ = fitted.precisions
-        self.weights_, self.intercept_ = problem.plain(fitted.point.theta)
+        self.weights_, self.intercept_ = best.problem.plain(fitted.point.theta)
         report = fitted.report(start, sample.total_weight)
-        return with_estimate(report, problem, sample, fitted.point.theta, fitted.effective + 3.0)
+        effective = best.estimate - fitted.point.sums.loss
+        return with_estimate(report, best.problem, sample, fitted.point.theta, effective + 3.0)
 
-    def _fit_base(self, sample: Sample) -> FitReport:
-        """Take the ensemble temperature if its two more parameters pay for themselves (BIC), else one temperature."""
-        least = 1.0 / (sample.total_weight + 1.0)
+    def _candidate(self, rows: Sample, curve: OrderPreservingScaling | None) -> _Candidate:
+        """Fit (D, b) to rows whose logits are log p₀, as bent by the curve."""
+        means = rows.logits.mean(axis=1, dtype=np.float64)
+        mean = np.average(means, weights=rows.weights)
+        deviation = np.sqrt(np.average((means - mean) ** 2, weights=rows.weights))
+        confidence = np.array([mean, deviation if deviation > 1e-9 else 1.0])
+        problem = Problem.of(rows, self._frame(confidence), self.shape == "matrix")
+        prior = Prior(parts_of(rows.n_classes, problem.size), np.ones(problem.size))
+        return _Candidate(curve, confidence, problem, fit_by_evidence(problem, prior, first_guess(rows.n_classes)))
+
+    def _fit_base(self, sample: Sample) -> tuple[FitReport, float]:
+        """Take the ensemble temperature if its two more parameters pay for themselves (BIC), else one temperature.
+
+        Returns its report and its summed log-loss.
+        """
+        self.least_ = least = 1.0 / (sample.total_weight + 1.0)
         single, ensemble = TemperatureScaling(), EnsembleTemperatureScaling()
         reports = [single.fit_sample(sample), ensemble.fit_sample(sample)]
         temperatures = [single.temperature_, ensemble.temperature_]
@@ -102,28 +131,55 @@ class StructuredScaling(Calibrator):
         losses = [_mixture_loss(sample, t, w) for t, w in zip(temperatures, mixtures, strict=True)]
         better = int(losses[0] - losses[1] > np.log(sample.total_weight + 1.0))
         self.temperature_, self.ensemble_weights_ = temperatures[better], mixtures[better]
-        return reports[better]
-
-    def _problem(self, sample: Sample) -> Problem:
-        rows = sample.with_logits(self._base_logits(sample.logits))
-        means = rows.logits.mean(axis=1, dtype=np.float64)
-        mean = np.average(means, weights=sample.weights)
-        deviation = np.sqrt(np.average((means - mean) ** 2, weights=sample.weights))
-        self.confidence_ = np.array([mean, deviation if deviation > 1e-9 else 1.0])
-        return Problem.of(rows, self._frame(), self.shape == "matrix")
+        return reports[better], losses[better]
 
     def _base_logits(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
         first, second, third = self.ensemble_weights_.tolist()
         p = tempered_softmax(logits, 1.0 / self.temperature_, (first, second, third))
         return np.log(p, out=p)
 
-    def _frame(self) -> Frame:
+    def _frame(self, confidence: NDArray[np.float64]) -> Frame:
         full = self.shape == "matrix"
-        mean, deviation = self.confidence_.tolist()
+        mean, deviation = confidence.tolist()
         return Frame(1.0, -np.inf, centred=full, confidence=(mean, deviation) if full else None)
 
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
-        return self._frame().apply(self._base_logits(logits), self.weights_, self.intercept_)
+        rows = self._base_logits(logits)
+        for curve in self.curve_:
+            rows = _bent(curve, rows, self.least_)
+        return self._frame(self.confidence_).apply(rows, self.weights_, self.intercept_)
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """A fit of (D, b) on p₀, bent by a curve or as it is."""
+
+    bend: OrderPreservingScaling | None
+    confidence: NDArray[np.float64]
+    problem: Problem
+    fitted: Fitted
+
+    @property
+    def curve(self) -> list[OrderPreservingScaling]:
+        return [] if self.bend is None else [self.bend]
+
+    @property
+    def estimate(self) -> float:
+        """Log-loss expected on as many other rows: a parameter that the rows determine costs one nat (Akaike)."""
+        expected = self.fitted.point.sums.loss + self.fitted.effective
+        return expected if self.bend is None else expected + _effective(self.bend)
+
+
+def _effective(curve: OrderPreservingScaling) -> float:
+    return float(curve.fit_report_.details["effective_parameters"])
+
+
+def _bent(curve: OrderPreservingScaling, logits: NDArray[np.floating], least: float) -> NDArray[np.floating]:
+    """Return the logarithm of what a curve answers, with a share of the uniform distribution."""
+    p = curve._map(logits)
+    p *= 1.0 - least
+    p += least / p.shape[1]
+    return np.log(p, out=p)
 
 
 def _at_least(weights: NDArray[np.float64], uniform: float) -> NDArray[np.float64]:
