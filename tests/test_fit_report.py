@@ -91,3 +91,17 @@ def test_a_map_that_harms_warns_in_the_callers_line():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         Identity().fit(z, np.arange(60) % 3)
+
+
+def test_a_gain_within_the_noise_is_told_of_maps_on_one_score():
+    report = _report(held_out_before=1.0, held_out_after=0.95, held_out_error=0.04)
+    assert report.unproven
+    assert not report.harms
+    with pytest.warns(CalibrationWarning, match="no better than the raw probabilities within the noise"):
+        tell(report, "Isotonic", cautious=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tell(report, "TemperatureScaling")
+        tell(_report(held_out_before=1.0, held_out_after=0.9, held_out_error=0.04), "Isotonic", cautious=True)
+    assert not _report(held_out_before=float("inf"), held_out_after=0.9, held_out_error=float("inf")).unproven
+    assert not _report().unproven

@@ -101,7 +101,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         self.n_samples_ = sample.n
         self._remember_columns(valid)
         report = self.fit_sample(sample, check=True)
-        tell(report, type(self).__name__)
+        tell(report, type(self).__name__, cautious=self.traits.shape == "binary")
         return self
 
     def fit_sample(self, sample: Sample, *, check: bool = False) -> FitReport:

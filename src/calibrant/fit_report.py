@@ -67,6 +67,13 @@ class FitReport:
             return bool(np.isfinite(self.held_out_before))
         return self.held_out_after - self.held_out_before > (self.held_out_error or 0.0)
 
+    @property
+    def unproven(self) -> bool:
+        """Whether the held-out loss is not better than leaving the scores alone by two standard errors."""
+        if self.held_out_after is None or self.held_out_before is None or not np.isfinite(self.held_out_before):
+            return False
+        return not self.held_out_before - self.held_out_after > 2 * (self.held_out_error or 0.0)
+
 
 def label_losses(probabilities: NDArray[np.floating], labels: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return -log of the probability of each row's label; infinite where that is zero."""
@@ -132,8 +139,8 @@ def with_held_out(
     return replace(report, held_out_before=float(mean_before), held_out_after=float(mean_after), held_out_error=error)
 
 
-def tell(report: FitReport, name: str, stacklevel: int = 3) -> None:
-    """Warn about what the report says a user should know."""
+def tell(report: FitReport, name: str, stacklevel: int = 3, *, cautious: bool = False) -> None:
+    """Warn about what the report says a user should know; with ``cautious`` also of a gain that noise could explain."""
     for message in report.messages:
         warnings.warn(f"{name}: {message}", CalibrationWarning, stacklevel=stacklevel)
     if not report.converged:
@@ -147,6 +154,14 @@ def tell(report: FitReport, name: str, stacklevel: int = 3) -> None:
         warnings.warn(
             f"{name} makes its held-out {report.loss} worse than {_instead(report)}: {report.held_out_after:.4f} "
             f"against {report.held_out_before:.4f}; use a map with fewer parameters or more rows",
+            CalibrationWarning,
+            stacklevel=stacklevel,
+        )
+    elif cautious and report.unproven:
+        warnings.warn(
+            f"{name} is no better than the raw probabilities within the noise: its held-out {report.loss} is "
+            f"{report.held_out_after:.4f} against {report.held_out_before:.4f}, give or take "
+            f"{report.held_out_error:.4f}; use a map with fewer parameters or more rows",
             CalibrationWarning,
             stacklevel=stacklevel,
         )

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy.special import betaln, expit, softmax
 
 from ...fit_report import FitReport
-from ...metrics.edges import equal_mass
 from ...metrics.fine_cells import FineCells
 from ...parameters import Integer, Number
 from ...traits import Traits
@@ -68,15 +67,15 @@ class BayesianBinning(TableMap):
 
     def _fit_bins(self, data: BinData) -> FitReport:
         cells = data.cells
-        models = [_fit_model(cells, int(b), self.strength) for b in _numbers(cells.weights.sum(), self.models)]
+        models = _fit_models(cells, _numbers(cells.weights.sum(), self.models), self.strength)
         self.bins_ = np.array([len(m.answers) for m in models])
         self.weights_ = softmax([m.evidence for m in models])
         kept = np.flatnonzero(self.weights_ >= min(_NEGLIGIBLE, self.weights_.max()))
-        bounds = np.unique(np.concatenate([models[i].bounds for i in kept]))
+        bounds = np.unique(np.concatenate([models[i].starts for i in kept]))[1:]
         starts = np.concatenate([[0], bounds])
         answers = np.zeros(len(starts))
         for i in kept:
-            place = np.searchsorted(models[i].bounds, starts, side="right")
+            place = np.searchsorted(models[i].starts, starts, side="right") - 1
             answers += self.weights_[i] * models[i].answers[place]
         self.edges_ = cells.cuts[bounds - 1]
         self.representatives_ = answers / self.weights_[kept].sum()
@@ -87,7 +86,9 @@ class BayesianBinning(TableMap):
 
 @dataclass(frozen=True, eq=False)
 class _Model:
-    bounds: NDArray[np.int64]
+    """A binning: the first cell of each bin, what each answers, and the logarithm of its marginal likelihood."""
+
+    starts: NDArray[np.int64]
     answers: NDArray[np.float64]
     evidence: float
 
@@ -100,13 +101,38 @@ def _numbers(total: float, most: int) -> NDArray[np.int64]:
     return np.unique(np.round(np.geomspace(low, high, most)).astype(np.int64))
 
 
-def _fit_model(cells: FineCells, bins: int, strength: float) -> _Model:
-    bounds = cells.bounds(equal_mass(cells.scores, bins, cells.weights)[1:-1])
-    merged = cells.merged(bounds)
-    stops = np.concatenate([[0.0], expit(merged.cuts), [1.0]])
-    middle = np.clip(0.5 * (stops[1:] + stops[:-1]), 1e-12, 1 - 1e-12)
-    share = strength / merged.count
+def _fit_models(cells: FineCells, numbers: NDArray[np.int64], strength: float) -> list[_Model]:
+    """Fit binnings of all numbers of bins together: their bins lie one after the other in one array."""
+    starts, owners = _starts(cells, numbers)
+    last = np.append(owners[1:] != owners[:-1], True)
+    stops = np.where(last, cells.count, np.roll(starts, -1))
+    mass, positive = (np.append(0.0, np.cumsum(part)) for part in (cells.weights, cells.outcomes))
+    weights, positives = mass[stops] - mass[starts], positive[stops] - positive[starts]
+    cuts = np.concatenate([[0.0], expit(cells.cuts), [1.0]])
+    middle = np.clip(0.5 * (cuts[starts] + cuts[stops]), 1e-12, 1 - 1e-12)
+    share = (strength / np.bincount(owners))[owners]
     alpha, beta = share * middle, share * (1 - middle)
-    negatives = np.maximum(merged.weights - merged.outcomes, 0.0)
-    evidence = (betaln(merged.outcomes + alpha, negatives + beta) - betaln(alpha, beta)).sum()
-    return _Model(bounds, (merged.outcomes + alpha) / (merged.weights + share), float(evidence))
+    negatives = np.maximum(weights - positives, 0.0)
+    terms = betaln(positives + alpha, negatives + beta) - betaln(alpha, beta)
+    evidence, answers = np.bincount(owners, terms), (positives + alpha) / (weights + share)
+    places = np.flatnonzero(last)[:-1] + 1
+    found = zip(np.split(starts, places), np.split(answers, places), evidence.tolist(), strict=True)
+    return [_Model(*parts) for parts in found]
+
+
+def _starts(cells: FineCells, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """First cells of the bins of equal mass, for each number of bins, and the number each belongs to.
+
+    A cell lies in bin ⌊C·b/n⌋ of b, C being the weight below it (`metrics.edges.equal_mass`).
+    """
+    owners = np.repeat(np.arange(len(numbers)), numbers)
+    rank = np.arange(len(owners)) - np.repeat(np.cumsum(numbers) - numbers, numbers)
+    steps = np.cumsum(cells.weights)
+    below, total = np.append(0.0, steps[:-1]), steps[-1]
+    floor = rank * total / numbers[owners]
+    if (steps == np.floor(steps)).all():
+        floor = -(-rank * int(total) // numbers[owners])
+    starts = np.searchsorted(below, floor, side="left")
+    kept = starts < cells.count
+    kept[1:] &= (starts[1:] != starts[:-1]) | (owners[1:] != owners[:-1])
+    return starts[kept], owners[kept]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -109,8 +110,9 @@ class Isotonic(BinaryMap):
     def _maps(self, gaps: Gaps) -> list[BinaryMap]:
         knots, values, starts = knots_of(gaps, self.smoothing)
         maps: list[BinaryMap] = []
+        blank = self.unfitted()
         for begin, end in pairwise(starts):
-            fitted = self.unfitted()
+            fitted = copy(blank)
             fitted.classes_ = np.arange(2)
             fitted.knots_, fitted.values_ = knots[begin:end].copy(), values[begin:end].copy()
             fitted.fit_report_ = FitReport(0, True, "nll", np.nan, np.nan)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -46,13 +48,14 @@ class TableMap(BinaryMap):
         return self._fit_bins(PairData(pairs, None if answer is None else answer(sample.logits)[:, 1]))
 
     def _fit_groups(self, sample: Sample, groups: NDArray[np.int64]) -> list[BinaryMap]:
-        fitted: list[BinaryMap] = []
+        maps: list[BinaryMap] = []
+        blank = self.unfitted()
         for data in data_of_groups(sample, groups, self._answer(sample, groups)):
-            copy = self.unfitted()
-            copy.classes_ = np.arange(2)
-            copy.fit_report_ = copy._fit_bins(data)
-            fitted.append(copy)
-        return fitted
+            fitted = copy(blank)
+            fitted.classes_ = np.arange(2)
+            fitted.fit_report_ = fitted._fit_bins(data)
+            maps.append(fitted)
+        return maps
 
     def _map_scores(self, log_odds: NDArray[np.floating]) -> NDArray[np.floating]:
         flat = np.ascontiguousarray(log_odds).ravel()
