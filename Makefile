@@ -25,7 +25,7 @@ bench: $(VENV)/ready $(PEERS)/ready  ## speed, memory and quality beside the pee
 	$(PEERS)/bin/python benchmarks/metrics.py
 	$(BIN)/python benchmarks/quality.py
 
-docs: $(VENV)/ready  ## write the generated parts of README and docs again
+docs: $(VENV)/ready  ## write the generated parts of README and docs again (its picture: scripts/picture.py)
 	$(BIN)/python scripts/generate.py
 
 # The package is installed editable: Python files are live, the core is built again when its sources change.

@@ -59,8 +59,11 @@ def test_it_opens_and_switches(browser: Any, page_file: Path, scheme: str, scrip
     page.locator('label[for="view-1"]').click()
     assert page.locator(".large-1").is_visible()
     assert not page.locator(".large-0").is_visible()
-    page.locator('label[for="only-after"]').click()
-    assert page.locator("#only-after").is_checked()
+    pictures = []
+    for which in ("both", "only-before", "only-after"):
+        page.locator(f'label[for="{which}"]').click()
+        pictures.append(page.locator(".large-1 svg").screenshot())
+    assert len(set(pictures)) == 3
     assert len(requests) == 1
     assert troubles == []
 

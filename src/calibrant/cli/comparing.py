@@ -45,11 +45,9 @@ def compared(data: Dataset, seed: int, progress: Any, settings: dict[str, Any], 
 def report_context(data: Dataset, title: str | None, settings: dict[str, Any], seed: int) -> Context:
     """Return where the numbers of a report come from."""
     found: dict[str, Any] = {"file": data.path, "SHA-256": data.digest, "scores": data.kind}
-    for name, rows in data.parts.items():
-        prefix = f"{name}: " if name else ""
-        for key, value in facts(data, rows).items():
-            if key != "keys":
-                found[prefix + key.replace("_", " ")] = value
+    of_parts = {name: facts(data, rows) for name, rows in data.parts.items()}
+    for key in dict.fromkeys(key for told in of_parts.values() for key in told if key != "keys"):
+        found[_FACTS.get(key, key.replace("_", " "))] = {name: told.get(key) for name, told in of_parts.items()}
     told = {key: value for key, value in settings.items() if value and value != _DEFAULTS.get(key)}
     words = [
         f"--{key.replace('_', '-')}" + ("" if value is True else f" {_word(value)}") for key, value in told.items()
@@ -59,6 +57,7 @@ def report_context(data: Dataset, title: str | None, settings: dict[str, Any], s
     return Context(title or f"Calibration of {Path(data.path).name}", found, command, names, doubts(data))
 
 
+_FACTS = {"scores": "values"}
 _DEFAULTS = {"methods": "fast", "repeats": 1, "metric": "nll"}
 
 

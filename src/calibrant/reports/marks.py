@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 from markupsafe import Markup, escape
@@ -12,10 +11,11 @@ from ..metrics.curves import ReliabilityCurve
 from ..selection import Comparison
 from ..selection.result import Curve
 
-__all__ = ["comparison_marks", "learning_marks", "reliability_marks"]
+__all__ = ["INSIDE", "SIZE", "comparison_marks", "frame_marks", "learning_marks", "reliability_marks"]
 
-_LEFT, _TOP, _SIDE, _STRIP = 44, 12, 260, 44
+_LEFT, _TOP, _SIDE, _STRIP = 44, 42, 260, 44
 SIZE = (_LEFT + _SIDE + 12, _TOP + _SIDE + _STRIP + 44)
+INSIDE = (_LEFT - 4, _TOP - 4, _SIDE + 8, _SIDE + _STRIP + 14)  # what small multiples show: no words
 
 
 def _x(value: float) -> str:
@@ -27,17 +27,20 @@ def _y(value: float) -> str:
 
 
 def reliability_marks(before: ReliabilityCurve, after: ReliabilityCurve | None, corner: Sequence[str] = ()) -> Markup:
-    """Return the inside of an SVG: a reliability diagram, before hollow and dashed, after filled and solid."""
-    parts = [_frame()]
+    """Return the marks of a reliability diagram, to be drawn over `frame_marks`: before hollow, after filled."""
+    parts = []
     for name, curve in (("before", before), ("after", after)):
         if curve is not None:
             parts.append(f'<g class="{name}">{_corp(curve)}{_bins(curve, name)}{_histogram(curve)}</g>')
-    for i, line in enumerate(corner):
-        parts.append(f'<text class="corner" x="{_LEFT + 8}" y="{_TOP + 16 + 14 * i}">{escape(line)}</text>')
+    words = ("before", "after") if len(corner) > 1 else ("",)  # each line of a pair has the colour of its marks
+    for i, (line, name) in enumerate(zip(corner, words, strict=True)):
+        place = f'x="{_LEFT}" y="{_TOP - 22 + 14 * i}"'
+        parts.append(f'<text class="corner {name}" {place}>{escape(f"{name} {line}".strip())}</text>')
     return Markup("".join(parts))
 
 
-def _frame() -> str:
+def frame_marks() -> Markup:
+    """Return what all reliability diagrams have in common: grid, axes and diagonal."""
     ticks = "".join(
         f'<line class="grid" x1="{_x(t)}" x2="{_x(t)}" y1="{_y(0)}" y2="{_y(1)}"/>'
         f'<line class="grid" x1="{_x(0)}" x2="{_x(1)}" y1="{_y(t)}" y2="{_y(t)}"/>'
@@ -50,7 +53,8 @@ def _frame() -> str:
         f'<text transform="translate(11 {_TOP + _SIDE / 2}) rotate(-90)" text-anchor="middle">'
         "share that came true</text>"
     )
-    return f'{ticks}{names}<line class="diagonal" x1="{_x(0)}" y1="{_y(0)}" x2="{_x(1)}" y2="{_y(1)}"/>'
+    diagonal = f'<line class="diagonal" x1="{_x(0)}" y1="{_y(0)}" x2="{_x(1)}" y2="{_y(1)}"/>'
+    return Markup(f"{ticks}{names}{diagonal}")
 
 
 def _corp(curve: ReliabilityCurve) -> str:
@@ -95,14 +99,25 @@ def _scale(values: Iterable[float], low: float, high: float) -> tuple[float, flo
     return (high - low) / (width * 1.1), low - (bottom - 0.05 * width) * (high - low) / (width * 1.1)
 
 
+def _ticks(low: float, high: float, count: int = 5) -> list[float]:
+    """About ``count`` round numbers between two others."""
+    step = (high - low) / count
+    size = 10.0 ** np.floor(np.log10(step))
+    step = size * min((f for f in (1, 2, 5, 10) if f * size >= step), default=10)
+    return [float(t) for t in np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step]
+
+
 def comparison_marks(found: Comparison, metric: str) -> tuple[Markup, int]:
     """Return the inside of an SVG and its height: `Comparison.differences`, map by map."""
     reference, pairs = found.differences(metric)
     rows, gaps = [row for row, _ in pairs], [gap for _, gap in pairs]
-    factor, shift = _scale([0.0, *(g.low for g in gaps), *(g.high for g in gaps)], 150, 600)
+    ends = [0.0, *(g.low for g in gaps), *(g.high for g in gaps)]
+    factor, shift = _scale(ends, 150, 600)
     height, parts = 24 * len(rows) + 46, []
-    zero = factor * 0.0 + shift
-    parts.append(f'<line class="diagonal" x1="{zero:.1f}" x2="{zero:.1f}" y1="4" y2="{height - 34}"/>')
+    for tick in _ticks(-shift / factor + 150 / factor, (600 - shift) / factor):
+        x, line = factor * tick + shift, "diagonal" if tick == 0 else "grid"
+        parts.append(f'<line class="{line}" x1="{x:.1f}" x2="{x:.1f}" y1="4" y2="{height - 34}"/>')
+        parts.append(f'<text x="{x:.1f}" y="{height - 20}" text-anchor="middle">{tick:.4g}</text>')
     for i, (row, gap) in enumerate(zip(rows, gaps, strict=True)):
         y, chosen = 16 + 24 * i, " chosen" if row.name == found.best_ else ""
         x, a, b = (factor * v + shift for v in (gap.value, gap.low, gap.high))
@@ -112,32 +127,51 @@ def comparison_marks(found: Comparison, metric: str) -> tuple[Markup, int]:
             f'<line class="whisker" x1="{a:.1f}" x2="{b:.1f}" y1="{y}" y2="{y}"/>'
             f'<circle cx="{x:.1f}" cy="{y}" r="5"/><title>{escape(words)}</title></g>'
         )
-    parts.append(f'<text x="{zero:.1f}" y="{height - 18}" text-anchor="middle">{escape(reference)}</text>')
-    parts.append(
-        f'<text x="375" y="{height - 4}" text-anchor="middle">change of {escape(metric)}: left is better</text>'
-    )
+    words = f"{metric}, difference to {reference}: left is better"
+    parts.append(f'<text x="375" y="{height - 4}" text-anchor="middle">{escape(words)}</text>')
     return Markup("".join(parts)), height
 
 
 def learning_marks(curves: Sequence[Curve]) -> Markup:
     """Return the inside of an SVG (600 × 300): held-out loss against the rows fitted on, on a logarithmic axis."""
     sizes = sorted({s for c in curves for s in c.sizes})
-    values = [e.value for c in curves for e in c.estimates]
+    values = [e.value for c in curves for e in c.estimates if np.isfinite(e.value)]
     fx, sx = _scale([float(np.log(s)) for s in sizes], 60, 470)
     fy, sy = _scale(values, -260, -10)
     parts = [f'<text x="{fx * np.log(s) + sx:.1f}" y="282" text-anchor="middle">{s:,}</text>' for s in sizes]
     parts.append('<text x="265" y="298" text-anchor="middle">rows to fit on</text>')
+    for tick in _ticks((-260 - sy) / fy, (-10 - sy) / fy):
+        y = -(fy * tick + sy)
+        parts.append(f'<line class="grid" x1="60" x2="470" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(f'<text x="54" y="{y + 4:.1f}" text-anchor="end">{tick:.4g}</text>')
+    ends: list[tuple[float, int, str]] = []
     for i, curve in enumerate(curves):
-        points: list[tuple[float, float, Any]] = [
-            (fx * float(np.log(s)) + sx, -(fy * e.value + sy), (s, e))
-            for s, e in zip(curve.sizes, curve.estimates, strict=True)
+        points = [
+            (fx * float(np.log(size)) + sx, -(fy * e.value + sy), size, e)
+            for size, e in zip(curve.sizes, curve.estimates, strict=True)
+            if np.isfinite(e.value)
         ]
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y, _ in points)
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y, _, _ in points)
         parts.append(f'<polyline class="line line{i % 6}" points="{path}"/>')
-        for x, y, (size, estimate) in points:
-            words = escape(f"{curve.name}, {size} rows: {estimate.value:.4f} ± {1.96 * estimate.error:.4f}")
+        for x, y, size, estimate in points:
+            words = escape(f"{curve.name}, {size} rows: {estimate}")
             parts.append(
                 f'<circle class="dot{i % 6}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"><title>{words}</title></circle>'
             )
-        parts.append(f'<text x="{points[-1][0] + 8:.1f}" y="{points[-1][1] + 4:.1f}">{escape(curve.name)}</text>')
-    return Markup("".join(parts))
+        if points:
+            ends.append((points[-1][1], i, curve.name))
+    return Markup("".join([*parts, *_end_labels(ends)]))
+
+
+def _end_labels(ends: list[tuple[float, int, str]]) -> list[str]:
+    """The names at the right ends of lines, moved apart where they would overlap, each with a leader to its line."""
+    parts, step = [], 13.0
+    places = []
+    for y, _, _ in sorted(ends):
+        places.append(max(y, places[-1] + step) if places else y)
+    over = max(0.0, places[-1] - 262) if places else 0.0
+    for (y, i, name), place in zip(sorted(ends), places, strict=True):
+        at = max(10.0, place - over)
+        parts.append(f'<line class="leader" x1="456" x2="482" y1="{y:.1f}" y2="{at:.1f}"/>')
+        parts.append(f'<text class="name{i % 6}" x="485" y="{at + 4:.1f}">{escape(name)}</text>')
+    return parts

@@ -22,7 +22,7 @@ from ..metrics import brier_decomposition
 from ..metrics.curves import ReliabilityCurve
 from ..metrics.summary import Measurement, measure
 from ..selection import Comparison
-from .marks import SIZE, comparison_marks, learning_marks, reliability_marks
+from .marks import INSIDE, SIZE, comparison_marks, frame_marks, learning_marks, reliability_marks
 from .meanings import MEANINGS
 
 __all__ = ["Context", "report"]
@@ -36,7 +36,7 @@ class Context:
     ----------
     title : str
     facts : dict
-        Facts of the data, in words.
+        Facts of the data, in words; a dict for a fact that each part of the data has its own value of.
     command : str
         What reproduces the report.
     class_names : sequence of str
@@ -75,14 +75,20 @@ def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
-    environment.filters["figure"] = _figure
+    environment.filters |= {"figure": _figure, "interval": _interval}
     return environment.from_string(source)
 
 
 def _figure(value: Any) -> str:
     if value is None or (isinstance(value, float) and np.isnan(value)):
         return "–"
+    if isinstance(value, float) and np.isinf(value):
+        return "∞"
     return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def _interval(interval: Any) -> str:
+    return str(interval) if np.isfinite(interval.estimate) else _figure(float(interval.estimate))
 
 
 def _page(result: Any, context: Context) -> dict[str, Any]:
@@ -113,12 +119,15 @@ def _page(result: Any, context: Context) -> dict[str, Any]:
         "after": after,
         "comparison": comparison,
         "fitted": fitted,
+        "facts": _fact_table(context.facts or fitted),
         "summary": _summary(before, after, comparison, fitted),
         "metrics": _metrics(before, after),
         "meanings": MEANINGS,
         "decompositions": decompositions,
         "views": _views(before, after, context.class_names),
-        "size": SIZE,
+        "frame": frame_marks(),
+        "size": f"0 0 {SIZE[0]} {SIZE[1]}",
+        "inside": " ".join(map(str, INSIDE)),
         "forest": None if comparison is None else comparison_marks(comparison, str(comparison.settings["metric"])),
         "learning": learning_marks(comparison.curves) if comparison is not None and comparison.curves else None,
         "versions": {"calibrant": __version__, "numpy": np.__version__, "python": platform.python_version()},
@@ -156,6 +165,13 @@ def _fitted_facts(fitted: Calibrator) -> dict[str, Any]:
     }
 
 
+def _fact_table(facts: Mapping[str, Any]) -> tuple[list[str], list[tuple[str, list[Any]]]]:
+    """Return the names of the parts and the rows: one value for all parts, or one for each of them."""
+    parts = list(dict.fromkeys(part for value in facts.values() if isinstance(value, Mapping) for part in value))
+    rows = [(name, [v.get(p) for p in parts] if isinstance(v, Mapping) else [v]) for name, v in facts.items()]
+    return parts, rows
+
+
 def _metrics(before: Measurement | None, after: Measurement | None) -> list[tuple[str, Any, Any]]:
     if before is None:
         return []
@@ -169,7 +185,7 @@ def _views(before: Measurement | None, after: Measurement | None, names: tuple[s
     if before is None:
         return []
     top = [f"error {before.metrics['ece_crossfit']}"] + (
-        [] if after is None else [f"after {after.metrics['ece_crossfit']}"]
+        [] if after is None else [f"error {after.metrics['ece_crossfit']}"]
     )
     views = [_view("Most probable class", before.curve, None if after is None else after.curve, top)]
     later = {} if after is None else {curve.view: curve for curve in after.class_curves}

@@ -141,7 +141,7 @@ def compare_problems(
             found = evaluate(build, given, judged, plan, pool, steps)
             points = [evaluate(build, given, judged, p, pool, steps) for p in smaller.values()]
         except Exception as error:  # a map that fails is a row of the table
-            return str(error) if isinstance(error, CalibrantError) else f"{type(error).__name__}: {error}", None
+            return _words(error), None
         figures = tuple(estimates(point, judged)[metric] for point in points)
         return found, Curve(name, metric, tuple(smaller), figures) if figures else None
 
@@ -188,6 +188,11 @@ def pick_methods(methods: str | Sequence[str], embeddings: bool) -> list[str]:
         for name in picked:
             make(name)
     return list(dict.fromkeys(["identity", *picked]))
+
+
+def _words(error: Exception) -> str:
+    words = str(error) if isinstance(error, CalibrantError) else f"{type(error).__name__}: {error}"
+    return words.partition("\n")[0]
 
 
 def _facts(given: Problem, judged: Problem) -> dict[str, Any]:
