@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
@@ -170,7 +171,9 @@ def make(name: str, **parameters: Any) -> Calibrator:
     elif name in _BY_NAME:
         made = _BY_NAME[name].build()
     else:
-        raise InvalidInput("no map has this name", seen=repr(name), allowed=", ".join(_BY_NAME))
+        near = get_close_matches(name, _BY_NAME, n=1)
+        hint = f"did you mean {near[0]}?" if near else ""
+        raise InvalidInput("no map has this name", seen=repr(name), allowed=", ".join(_BY_NAME), hint=hint)
     for key, value in parameters.items():
         _hand_over(made, name, key, value)
     return made

@@ -16,6 +16,7 @@ __all__ = [
     "parse_parameters",
     "read_data",
     "whole_numbers",
+    "writable",
 ]
 
 
@@ -101,6 +102,15 @@ def compare_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_COMPARE_OPTIONS):
         function = option(function)
     return function
+
+
+def writable(ctx: click.Context, parameter: click.Parameter, path: str | None) -> str | None:
+    """Refuse an output that cannot be written, before the work begins."""
+    if path is not None and path != "-":
+        from ..files.atomic import check_target
+
+        check_target(path)
+    return path
 
 
 def read_data(path: str, names: dict[str, Any]) -> Any:

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from ..errors import FileProblem
 
-__all__ = ["replacing"]
+__all__ = ["check_target", "replacing"]
 
 
 @contextlib.contextmanager
@@ -20,11 +20,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
     Links are followed, and what is no regular file (a pipe, a terminal) is written to as it is.
     """
+    check_target(path)
     target = Path(os.path.realpath(path))
     try:
         if target.exists() and not target.is_file():
-            if target.is_dir():
-                raise FileProblem(f"cannot write {path}", seen="a directory", hint="name a file inside it")
             with open(target, "wb") as out:
                 yield out
             return
@@ -34,12 +33,19 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise FileProblem(f"cannot write {path}", seen=error.strerror or str(error)) from error
 
 
-@contextlib.contextmanager
-def _beside(target: Path) -> Iterator[BinaryIO]:
+def check_target(path: str | os.PathLike[str]) -> None:
+    """Refuse a place that cannot be written to: before the work, not after it."""
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise FileProblem(f"cannot write {path}", seen="a directory", hint="name a file inside it")
     if not target.parent.is_dir():
         raise FileProblem(f"cannot write {target}", seen=f"no directory {target.parent}", hint="create it first")
     if target.exists() and not os.access(target, os.W_OK):
         raise FileProblem(f"cannot write {target}", seen="the file is there and write-protected")
+
+
+@contextlib.contextmanager
+def _beside(target: Path) -> Iterator[BinaryIO]:
     temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.tmp")
     try:
         with open(temporary, "xb") as out:

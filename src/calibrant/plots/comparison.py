@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .style import AFTER, LINES, axes, ink
+from .style import AFTER, LINES, axes, dress, ink, legend
 
 __all__ = ["comparison", "learning_curve"]
 
@@ -29,7 +29,8 @@ def comparison(found: Any, *, metric: str = "nll", ax: Any = None) -> Any:
             ax.plot(gaps[place].value, place, "o", markersize=11, markerfacecolor="none", color=ink(ax))
     ax.set_yticks(places, [row.name for row in rows])
     ax.set_xlabel(f"held-out {metric}, difference to {reference} (95 % interval)")
-    return ax
+    ax.locator_params(axis="x", nbins=5)
+    return dress(ax)
 
 
 def learning_curve(found: Any, *, ax: Any = None) -> Any:
@@ -40,9 +41,13 @@ def learning_curve(found: Any, *, ax: Any = None) -> Any:
         values = [e.value for e in curve.estimates]
         errors = [1.96 * e.error for e in curve.estimates]
         shape = {"color": colour, "linestyle": style, "marker": marker, "markersize": 4, "elinewidth": 0.8}
-        ax.errorbar(curve.sizes, values, errors, label=curve.name, **shape)
+        aside = 1.03 ** (i - (len(found.curves) - 1) / 2)  # so that intervals at one size stand side by side
+        ax.errorbar([aside * size for size in curve.sizes], values, errors, label=curve.name, **shape)
     ax.set_xscale("log")
+    sizes = sorted({size for curve in found.curves for size in curve.sizes})
+    ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    ax.set_xticks([], minor=True)
     metric = found.curves[0].metric if found.curves else "loss"
     ax.set(xlabel="rows to fit on", ylabel=f"held-out {metric}")
-    ax.legend(frameon=False, fontsize="small")
-    return ax
+    legend(ax, loc="center left", bbox_to_anchor=(1.01, 0.5))
+    return dress(ax)

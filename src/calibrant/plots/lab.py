@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .style import AFTER, BEFORE, axes, ink
+from .style import AFTER, BEFORE, axes, dress, ink, legend
 
 __all__ = ["bias_heat_map", "edges_over_densities"]
 
@@ -23,7 +23,7 @@ def bias_heat_map(bias: Any, n: Any, bins: Any, *, ax: Any = None) -> Any:
     ax.set_xticks(range(len(n)), [f"{v:,}" for v in n])
     ax.set_yticks(range(len(bins)), [str(b) for b in bins])
     ax.set(xlabel="rows", ylabel="bins")
-    return ax
+    return dress(ax)
 
 
 def edges_over_densities(log_odds: Any, outcomes: Any, edges: Any, *, ax: Any = None) -> Any:
@@ -48,5 +48,5 @@ def edges_over_densities(log_odds: Any, outcomes: Any, edges: Any, *, ax: Any = 
     for edge in np.asarray(edges, dtype=np.float64)[np.isfinite(edges)]:
         ax.axvline(edge, color=ink(ax), linewidth=0.8, alpha=0.7)
     ax.set(xlabel="log-odds", ylabel="density", xlim=(places[0], places[-1]))
-    ax.legend(frameon=False, fontsize="small", labelcolor=ink(ax))
-    return ax
+    legend(ax, loc="upper center")
+    return dress(ax)

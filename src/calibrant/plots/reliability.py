@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import InvalidInput
 from ..metrics.curves import ReliabilityCurve
-from .style import AFTER, BEFORE, axes, ink
+from .style import AFTER, BEFORE, axes, dress, ink, legend
 
 __all__ = ["class_grid", "reliability"]
 
@@ -49,13 +49,13 @@ def reliability(
     _draw(ax, curve, BEFORE if after is not None else AFTER, "o", "before" if after is not None else None, kind)
     if after is not None:
         _draw(ax, after, AFTER, "s", "after", kind)
-        ax.legend(frameon=False, loc="lower right", fontsize="small", labelcolor=neutral)
+        legend(ax, loc="lower right")
     if histogram is not None:
         _strip(ax, curve, after, histogram)
     if note:
         ax.text(0.03, 0.97, note, transform=ax.transAxes, va="top", fontsize="small", color=neutral)
     ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="probability said", ylabel="share that came true", aspect="equal")
-    return ax
+    return dress(ax)
 
 
 def _draw(ax: Any, curve: ReliabilityCurve, colour: str, marker: str, label: str | None, kind: str) -> None:
@@ -76,12 +76,13 @@ def _draw(ax: Any, curve: ReliabilityCurve, colour: str, marker: str, label: str
 def _strip(ax: Any, curve: ReliabilityCurve, after: ReliabilityCurve | None, scale: str) -> None:
     if scale not in ("linear", "log"):
         raise InvalidInput("histogram is not known", seen=repr(scale), allowed="'linear', 'log' or None")
-    strip = ax.inset_axes((0, -0.34, 1, 0.16), sharex=ax)
+    strip = ax.inset_axes((0, -0.34, 1, 0.16), sharex=ax, facecolor=ax.get_facecolor())
     pairs = [(curve, BEFORE if after is not None else AFTER)] + ([(after, AFTER)] if after is not None else [])
     for found, colour in pairs:
         strip.stairs(found.counts, found.edges, color=colour, fill=len(pairs) == 1, alpha=0.8)
     strip.set(yscale=scale, yticks=[], ylabel="rows")
     strip.tick_params(labelbottom=False)
+    dress(strip)
 
 
 def class_grid(curves: Sequence[ReliabilityCurve], *, columns: int = 4, most: int = 12) -> Any:

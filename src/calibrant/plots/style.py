@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["AFTER", "BEFORE", "LINES", "axes", "ink"]
+__all__ = ["AFTER", "BEFORE", "LINES", "axes", "dress", "ink", "legend"]
 
 BEFORE, AFTER = "#d55e00", "#0072b2"  # Okabe and Ito; apart in grey too, and every mark has a shape of its own
 LINES = (
@@ -26,9 +26,29 @@ def axes(ax: Any = None, *, figsize: tuple[float, float] = (4.2, 4.2)) -> Any:
     return Figure(figsize=figsize, layout="constrained").add_subplot()
 
 
-def ink(ax: Any) -> str:
-    """Return the colour for neutral marks: dark on light Axes, light on dark ones."""
-    from matplotlib.colors import to_rgb
+def dress(ax: Any) -> Any:
+    """Give the words and lines around the Axes a colour that the figure's ground lets them be read in."""
+    figure = ax.get_figure()
+    if figure is not None:
+        colour = ink(figure)
+        ax.tick_params(colors=colour, which="both")
+        for part in (ax.xaxis.label, ax.yaxis.label, ax.title):
+            part.set_color(colour)
+        for spine in ax.spines.values():
+            spine.set_edgecolor(colour)
+    return ax
 
-    red, green, blue = to_rgb(ax.get_facecolor())
+
+def legend(ax: Any, **places: Any) -> None:
+    """Name the lines, on the Axes' own ground so that marks behind do not disturb."""
+    ax.legend(fontsize="small", labelcolor=ink(ax), facecolor=ax.get_facecolor(), edgecolor="none", **places)
+
+
+def ink(place: Any) -> str:
+    """Return the colour for neutral marks: dark on light Axes or figures, light on dark ones."""
+    from matplotlib.colors import to_rgba
+
+    red, green, blue, opacity = to_rgba(place.get_facecolor())
+    if opacity == 0:  # the page behind is not known; most are light
+        return "#222222"
     return "#222222" if 0.3 * red + 0.59 * green + 0.11 * blue > 0.5 else "#dddddd"

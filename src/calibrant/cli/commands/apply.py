@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ..main import COMMANDS
-from ..options import common, data_options, read_data
+from ..options import common, data_options, read_data, writable
 from ..output import print_json, say
 
 __all__ = ["command"]
@@ -21,7 +21,9 @@ __all__ = ["command"]
 )
 @click.argument("calibrator", metavar="MAP")
 @click.argument("file", metavar="FILE")
-@click.option("-o", "--output", required=True, metavar="PATH", help="Where to write; - for standard output.")
+@click.option(
+    "-o", "--output", callback=writable, required=True, metavar="PATH", help="Where to write; - for standard output."
+)
 @data_options
 @common
 def command(calibrator: str, file: str, output: str, names: Any, as_json: bool, seed: int, quiet: bool) -> None:

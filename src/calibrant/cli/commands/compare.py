@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ..main import COMMANDS
-from ..options import common, compare_options, data_options, read_data
+from ..options import common, compare_options, data_options, read_data, writable
 from ..output import print_json, print_table, progress, say
 
 __all__ = ["command"]
@@ -21,7 +21,9 @@ __all__ = ["command"]
 )
 @click.argument("file", metavar="FILE")
 @compare_options
-@click.option("-o", "--output", metavar="PATH", help="Fit the chosen map on all rows and save it here.")
+@click.option(
+    "-o", "--output", callback=writable, metavar="PATH", help="Fit the chosen map on all rows and save it here."
+)
 @data_options
 @common
 def command(file: str, output: str | None, names: Any, as_json: bool, seed: int, quiet: bool, **settings: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ..main import COMMANDS
-from ..options import common
+from ..options import common, writable
 from ..output import print_json, progress, say
 from .compare import print_comparison
 
@@ -15,7 +15,15 @@ __all__ = ["command"]
 @click.command(
     "demo", help=COMMANDS["demo"] + "\n\nUses scikit-learn's digits; takes a few seconds and needs no network."
 )
-@click.option("-o", "--output", default="calibrant-demo.html", show_default=True, metavar="PATH", help="The report.")
+@click.option(
+    "-o",
+    "--output",
+    callback=writable,
+    default="calibrant-demo.html",
+    show_default=True,
+    metavar="PATH",
+    help="The report.",
+)
 @common
 def command(output: str, as_json: bool, seed: int, quiet: bool) -> None:
     """Train, compare, report."""

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ..main import COMMANDS
-from ..options import common, data_options, method_names, parse_parameters, read_data
+from ..options import common, data_options, method_names, parse_parameters, read_data, writable
 from ..output import print_json, print_table, say
 
 __all__ = ["command"]
@@ -17,7 +17,14 @@ __all__ = ["command"]
 @click.command("fit", help=COMMANDS["fit"] + "\n\nFits on the validation part of a split, and judges on its test part.")
 @click.argument("file", metavar="FILE")
 @click.option("--method", required=True, metavar="NAME", shell_complete=method_names, help='A map; "a > b" chains two.')
-@click.option("-o", "--output", required=True, metavar="PATH", help="Where to save the map; - for standard output.")
+@click.option(
+    "-o",
+    "--output",
+    callback=writable,
+    required=True,
+    metavar="PATH",
+    help="Where to save the map; - for standard output.",
+)
 @click.option("--set", "pairs", multiple=True, metavar="NAME=VALUE", help="A parameter of the map; may be repeated.")
 @data_options
 @common

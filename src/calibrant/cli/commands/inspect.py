@@ -33,10 +33,15 @@ def command(file: str, names: Any, as_json: bool, seed: int, quiet: bool) -> Non
 
 def _words(value: Any) -> str:
     if isinstance(value, dict):
-        return "\n".join(f"{k}: {_words(v)}" for k, v in value.items())
+        return "\n".join(f"{key}:{_below(item)}" for key, item in value.items())
     if isinstance(value, (list, tuple)):
         return ", ".join(map(str, value[:20])) + (", …" if len(value) > 20 else "")
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _below(value: Any) -> str:
+    words = _words(value)
+    return "".join(f"\n  {line}" for line in words.split("\n")) if isinstance(value, dict) else f" {words}"
 
 
 def _map_facts(path: str) -> dict[str, Any]:

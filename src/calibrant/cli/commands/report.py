@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ..main import COMMANDS
-from ..options import common, compare_options, data_options, read_data
+from ..options import common, compare_options, data_options, read_data, writable
 from ..output import print_json, progress, say
 
 __all__ = ["command"]
@@ -15,7 +15,15 @@ __all__ = ["command"]
 
 @click.command("report", help=COMMANDS["report"] + "\n\nThe options are those of compare.")
 @click.argument("file", metavar="FILE")
-@click.option("-o", "--output", default="report.html", show_default=True, metavar="PATH", help="Where to write it.")
+@click.option(
+    "-o",
+    "--output",
+    callback=writable,
+    default="report.html",
+    show_default=True,
+    metavar="PATH",
+    help="Where to write it.",
+)
 @click.option("--title", help="Headline of the page.")
 @compare_options
 @data_options
