@@ -115,6 +115,19 @@ def test_interruption_is_130(file: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert main(["measure", str(file)]) == 130
 
 
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_a_comparison_fits_the_terminal(
+    width: int, file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("calibrant.cli.output.table_width", lambda: width)
+    monkeypatch.setattr("calibrant.cli.commands.compare.table_width", lambda: width)
+    assert main(["compare", str(file), "--methods", "scaling-binning,ts", "-q"]) == 0
+    shown = capsys.readouterr().out
+    assert "…" not in shown
+    assert max(len(line) for line in shown.splitlines()) <= width
+    assert ("cwece" in shown, "accuracy" in shown) == (width > 80, True)
+
+
 def test_groups_of_a_file_are_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     z, y = overconfident(120, 3)
     groups = np.arange(120) // 3

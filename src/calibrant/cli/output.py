@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import shutil
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +15,7 @@ import click
 from .. import __version__
 from ..progress import Progress, reporting
 
-__all__ = ["number", "plain", "print_json", "print_table", "progress", "say"]
+__all__ = ["number", "plain", "print_json", "print_table", "progress", "say", "table_width"]
 
 JSON_FORMAT = 1
 
@@ -22,7 +23,18 @@ JSON_FORMAT = 1
 def say(text: str, quiet: bool = False) -> None:
     """Write a message to standard error."""
     if not quiet:
+        if sys.stderr.isatty():
+            text = "\n".join(click.wrap_text(line, _columns()) for line in text.split("\n"))
         click.echo(text, err=True)
+
+
+def _columns() -> int:
+    return shutil.get_terminal_size().columns
+
+
+def table_width() -> int:
+    """Return how many characters a line of standard output may have: what fits the terminal, or plenty."""
+    return _columns() if sys.stdout.isatty() else 200
 
 
 def print_json(command: str, **values: Any) -> None:
@@ -63,8 +75,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, left: 
         table.add_column(Text(column), justify="left" if i < left else "right", no_wrap=i < 1)
     for row in rows:
         table.add_row(*(cell if isinstance(cell, Text) else Text(number(cell)) for cell in row))
-    width = None if sys.stdout.isatty() else 200
-    Console(file=sys.stdout, width=width, highlight=False, soft_wrap=False).print(table)
+    Console(file=sys.stdout, width=table_width(), highlight=False, soft_wrap=False).print(table)
 
 
 def progress(words: str, quiet: bool = False) -> contextlib.AbstractContextManager[Progress]:

@@ -8,7 +8,7 @@ import click
 
 from ..main import COMMANDS
 from ..options import common, compare_options, data_options, read_data, writable
-from ..output import print_json, print_table, progress, say
+from ..output import print_json, print_table, progress, say, table_width
 
 __all__ = ["command"]
 
@@ -48,17 +48,28 @@ def command(file: str, output: str | None, names: Any, as_json: bool, seed: int,
 
 def print_comparison(found: Any) -> None:
     """Print the table of a comparison, the chosen map marked."""
-    shown = list(found.rows[0].metrics)
+    shown, last = _columns(found, table_width())
     rows = []
     for row in found.rows:
         mark = "→ " if row.name == found.best_ else "  "
         if row.error:
-            rows.append((mark + row.name, *(["failed"] + [""] * (len(shown) + 2))))
+            rows.append((mark + row.name, "failed", *[""] * (len(shown) + len(last) - 1)))
             say(f"{row.name} failed: {row.error}")
             continue
-        figures = [str(row.metrics[name]) for name in shown]
-        rows.append((mark + row.name, *figures, row.keeps, f"{row.parameters:g}", f"{row.fit_seconds:.3f}"))
-    print_table(("  map", *shown, "keeps", "parameters", "fit s"), rows)
+        figures = [str(row.metrics[name]) if wide else row.metrics[name].value for name, wide in shown.items()]
+        rest = {"keeps": row.keeps, "parameters": f"{row.parameters:g}", "fit s": f"{row.fit_seconds:.3f}"}
+        rows.append((mark + row.name, *figures, *(rest[name] for name in last)))
+    print_table(("  map", *shown, *last), rows)
     for curve in found.curves:
         points = [f"{e.value:.4f}" for e in curve.estimates]
         print_table((f"  {curve.metric} at rows", *map(str, curve.sizes)), [(f"  {curve.name}", *points)])
+
+
+def _columns(found: Any, width: int) -> tuple[dict[str, bool], tuple[str, ...]]:
+    """The metrics to show, each with its interval or without, and the columns behind them, so that they fit."""
+    names, decides = list(found.rows[0].metrics), found.settings["metric"]
+    if width >= 150:
+        return dict.fromkeys(names, True), ("keeps", "parameters", "fit s")
+    if width < 115:
+        names = [name for name in names if name not in ("ece_sweep", "cwece")]
+    return {name: name == decides for name in names}, ("keeps", "parameters", "fit s") if width >= 115 else ("keeps",)
