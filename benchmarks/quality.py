@@ -129,7 +129,11 @@ def verdict(results: dict[str, Results], own: list[str]) -> list[str]:
     good, all_good, total = 0, 0, 0
     for title, found in results.items():
         peers = {n: f for n, f in found.items() if n.startswith("probmetrics") and "nll" in f}
-        if "probmetrics sms" not in peers or "nll" not in found.get("sms", {}):
+        if "probmetrics sms" not in peers or "sms" not in found:
+            continue
+        if "nll" not in found["sms"]:  # ours failed where theirs did not: that counts against us
+            lines.append(f"| {title} | {found['sms'].get('error', '-')} | - | - |")
+            total += 1
             continue
         ratio = found["sms"]["nll"] / peers["probmetrics sms"]["nll"]
         best = min(found[n]["nll"] for n in own if "nll" in found[n]) / min(f["nll"] for f in peers.values())
