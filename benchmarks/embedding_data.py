@@ -23,7 +23,7 @@ class Outputs:
 
     title: str
     calibration: int  # rows of a split to calibrate with
-    seen: bool  # the first rows trained the network, so maps on logits must not use them
+    shared: bool  # the first rows did not train the network and follow the same law, so maps on logits may use them too
     logits: tuple[np.ndarray, np.ndarray]
     embeddings: tuple[np.ndarray, np.ndarray]
     labels: tuple[np.ndarray, np.ndarray]
@@ -36,7 +36,7 @@ class Outputs:
         rows = np.flatnonzero(rng.random(len(y)) < share[y])
         later = [(first, second[rows]) for first, second in (self.logits, self.embeddings, self.labels)]
         size = self.calibration * len(rows) // len(y)
-        return Outputs(f"{self.title}, shifted", size, self.seen, *later)
+        return Outputs(f"{self.title}, shifted", size, False, *later)
 
 
 def train(
@@ -67,7 +67,7 @@ def trained(
     order = np.random.default_rng(0).permutation(len(x))
     x, y = x[order], y[order]
     logits, embeddings = train(x, y, rows, sizes, epochs)
-    return Outputs(title, calibration, True, logits, embeddings, (y[:rows], y[rows:]))
+    return Outputs(title, calibration, False, logits, embeddings, (y[:rows], y[rows:]))
 
 
 def digits() -> Outputs:
@@ -95,4 +95,4 @@ def fashion(data: Path) -> Outputs:
     with np.load(data / "fashion_cnn.npz") as file:
         both = [np.concatenate([file[f"{key}_val"], file[f"{key}_test"]]) for key in ("logits", "embeddings", "labels")]
     parts = [(part[:6_000], part[6_000:18_000]) for part in both]
-    return Outputs("fashion", 4_000, False, *parts)
+    return Outputs("fashion", 4_000, True, *parts)
