@@ -9,14 +9,17 @@ from collections.abc import Callable, Iterator
 
 __all__ = ["Progress", "progress_bar", "reporting"]
 
-Progress = Callable[[int, int], None]
+Progress = Callable[..., None]
 
 
 @contextlib.contextmanager
 def progress_bar(words: str, after: float = 2.0) -> Iterator[Progress]:
-    """Yield ``advance(done, total)``, which draws a bar on standard error once ``after`` seconds have gone by."""
+    """Yield ``advance(done, total)``, which draws a bar on standard error once ``after`` seconds have gone by.
+
+    A third argument is shown beside the words.
+    """
     if not sys.stderr.isatty():
-        yield lambda done, total: None
+        yield lambda done, total, note="": None
         return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
@@ -26,10 +29,10 @@ def progress_bar(words: str, after: float = 2.0) -> Iterator[Progress]:
     bar = Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
     task, begun = bar.add_task(words, total=None), time.monotonic()
 
-    def advance(done: int, total: int) -> None:
+    def advance(done: int, total: int, note: str = "") -> None:
         if not bar.live.is_started and time.monotonic() - begun > after and done < total:
             bar.start()
-        bar.update(task, completed=done, total=total)
+        bar.update(task, completed=done, total=total, description=f"{words} {note}".rstrip())
 
     try:
         yield advance

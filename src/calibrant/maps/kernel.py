@@ -14,6 +14,7 @@ from ..errors import InvalidInput
 from ..fit_report import FitReport, label_losses, with_held_out
 from ..parameters import AnyOf, Instance, Integer, Number, OneOf
 from ..passes import Sample
+from ..progress import progress_bar
 from ..traits import Traits
 from ..validation import Scores, as_labels, as_weights, floored
 from .density import (
@@ -29,6 +30,7 @@ from .density import (
     spread_of,
 )
 from .projection import LEARNT, Projection, learn, merged
+from .prototypes import compression_loss, herd
 
 __all__ = ["KCal"]
 
@@ -58,6 +60,11 @@ class KCal(Calibrator):
     kernel : {"rbf"}
     random_state : int, optional
         Seed of the training; None is 0, so that a fit is repeatable.
+    capacity : int, optional
+        The most calibration rows kept; all by default. A class keeps at least one.
+    keep : {"herding", "reservoir"}
+        Which: prototypes by kernel herding within each class, which take the weights of the rows nearest to them; or an
+        even sample of all rows ever seen. ``fit_report_.details["compression"]`` has what that costs in log-loss.
     inputs : {"embeddings", "logits", "probabilities"}
         On scores (App. E) rows are centred first: logits and log-probabilities of a model give the same map.
     classes : sequence, optional
@@ -79,6 +86,8 @@ class KCal(Calibrator):
         "bandwidth": AnyOf(OneOf("cv", "rule"), Number(0, open_low=True)),
         "kernel": OneOf("rbf"),
         "random_state": AnyOf(OneOf(None), Integer(0)),
+        "capacity": AnyOf(OneOf(None), Integer(1)),
+        "keep": OneOf("herding", "reservoir"),
         "inputs": OneOf("embeddings", "logits", "probabilities"),
     }
     bandwidth_: float
@@ -88,6 +97,7 @@ class KCal(Calibrator):
     projection_: dict[str, Array] | None
     projection_losses_: list[float]
     projection_source_: str
+    keys_: Array
 
     def __init__(
         self,
@@ -96,6 +106,8 @@ class KCal(Calibrator):
         bandwidth: Any = "cv",
         kernel: str = "rbf",
         random_state: int | None = None,
+        capacity: int | None = None,
+        keep: str = "herding",
         *,
         inputs: str = "embeddings",
         classes: Any = None,
@@ -105,6 +117,8 @@ class KCal(Calibrator):
         self.bandwidth = bandwidth
         self.kernel = kernel
         self.random_state = random_state
+        self.capacity = capacity
+        self.keep = keep
         self.inputs = inputs
         self.classes = classes
 
@@ -114,7 +128,11 @@ class KCal(Calibrator):
         return Traits("kernel", "nothing", "full", "n", "embeddings" if self.inputs == "embeddings" else "scores")
 
     def fit_projection(self, embeddings: Any, y: Any, sample_weight: Any = None, progress: Any = None) -> KCal:
-        """Learn Π on training rows; ``progress(step, steps, loss)`` is called while it trains."""
+        """Learn Π on training rows.
+
+        ``progress(step, steps, loss)`` is called while it trains; without one, a training of more than two seconds
+        shows a bar with the loss and the time left on a terminal.
+        """
         self._check_parameters()
         valid = self._read(embeddings)
         k = None if self.inputs == "embeddings" else valid.logits.shape[1]
@@ -129,7 +147,9 @@ class KCal(Calibrator):
         if not self._learns:
             return None, []
         size = min(sample.logits.shape[1], self.dim or (128 if sample.n_classes >= 1000 else 32))
-        found, losses = learn(self.projection, sample, size, self.random_state or 0, progress)
+        with progress_bar("learning KCal's projection") as advance:
+            tell = progress or (lambda step, steps, loss: advance(step, steps, f"(loss {loss:.4f})"))
+            found, losses = learn(self.projection, sample, size, self.random_state or 0, tell)
         return dict(vars(found)), losses
 
     @property
@@ -148,8 +168,9 @@ class KCal(Calibrator):
         if not trials:
             trials = [self._leave_one_out(points, given)]
         self.points_, self.labels_, self.weights_ = points[place], sample.labels, sample.weight_array
+        self.keys_ = np.random.default_rng(self.random_state or 0).random(len(self.points_))
         self.bandwidth_ = self._pick(trials)
-        return self._report(trials)
+        return self._report(trials, self._limit())
 
     def _cross_fit(self, sample: Sample) -> list[Trial]:
         """Rows of each fold, predicted by a projection and a support that have not seen them."""
@@ -182,14 +203,33 @@ class KCal(Calibrator):
         return self._rule() if isinstance(self.bandwidth, str) else float(self.bandwidth)
 
     def _rule(self) -> float:
-        return spread_of(self.points_, self.weights_) * rule_factor(self.weights_.sum(), self.points_.shape[1])
+        return spread_of(self.points_, self.weights_) * rule_factor(self._size(), self.points_.shape[1])
 
-    def _report(self, trials: list[Trial]) -> FitReport:
+    def _size(self) -> float:
+        """How many rows the bandwidth is for: no more than are kept."""
+        return min(float(self.weights_.sum()), self.capacity or np.inf)
+
+    def _limit(self) -> dict[str, Any]:
+        """Keep no more rows than the capacity; return what that costs."""
+        if self.capacity is None or len(self.points_) <= self.capacity:
+            return {}
+        if self.keep == "herding":
+            kept, shares = herd(self.points_, self.labels_, self.weights_, self.bandwidth_, self.capacity)
+        else:
+            kept = np.sort(np.argsort(self.keys_, kind="stable")[: self.capacity])
+            shares = self.weights_[kept]
+        rows, k = len(self.points_), len(self.classes_)
+        losses = compression_loss(self.points_, self.labels_, self.weights_, kept, shares, self.bandwidth_, k)
+        self.points_, self.labels_, self.weights_ = self.points_[kept], self.labels_[kept], shares
+        self.keys_ = self.keys_[kept]
+        return {"compression": {"rows": rows, "kept": len(kept), "nll_exact": losses[0], "nll_kept": losses[1]}}
+
+    def _report(self, trials: list[Trial], more: dict[str, Any] | None = None) -> FitReport:
         before = np.concatenate([trial.before for trial in trials])
         after = np.concatenate([trial.losses(self.bandwidth_) for trial in trials])
         weights = np.concatenate([trial.weights for trial in trials])
         first, loss = float(weights @ before / weights.sum()), mean_loss(trials, self.bandwidth_)
-        details = {"before": "class frequencies" if self.inputs == "embeddings" else "scores"}
+        details = {"before": "class frequencies" if self.inputs == "embeddings" else "scores", **(more or {})}
         return with_held_out(FitReport(0, True, "nll", first, loss, details=details), before, after, weights)
 
     def _support(self) -> Support:
@@ -224,13 +264,16 @@ class KCal(Calibrator):
         labels, _ = as_labels(y, len(self.classes_), len(valid.logits), self.classes_)
         weights = as_weights(sample_weight, len(labels))
         sample = _weighty(Sample(self._features(floored(valid)), labels, weights, len(self.classes_)))
-        before = self.weights_.sum()
+        before = self._size()
         self.points_ = np.vstack([self.points_, self._project(sample.logits).astype(self.points_.dtype)])
         self.labels_ = np.concatenate([self.labels_, sample.labels])
         self.weights_ = np.concatenate([self.weights_, sample.weight_array])
+        fresh = np.random.default_rng([self.random_state or 0, self.n_samples_, len(self.labels_)])
+        self.keys_ = np.concatenate([self.keys_, fresh.random(sample.n)])
+        self.n_samples_ += sample.n
         if self.bandwidth == "cv":
             d = self.points_.shape[1]
-            self.bandwidth_ *= rule_factor(self.weights_.sum(), d) / rule_factor(before, d)
+            self.bandwidth_ *= rule_factor(self._size(), d) / rule_factor(before, d)
         return self._changed()
 
     def _first_fit(self, embeddings: Any, y: Any, classes: Any, sample_weight: Any) -> KCal:
@@ -245,20 +288,21 @@ class KCal(Calibrator):
         if not 0 <= before < len(self.points_):
             raise InvalidInput("before must leave a row", seen=repr(before), allowed=f"0 to {len(self.points_) - 1}")
         self.points_, self.labels_ = self.points_[before:], self.labels_[before:]
-        self.weights_ = self.weights_[before:]
+        self.weights_, self.keys_ = self.weights_[before:], self.keys_[before:]
+        self.n_samples_ = len(self.points_)
         return self._changed()
 
     def _changed(self) -> KCal:
         """Bring what follows from the rows up to date."""
         if self.bandwidth == "rule":
             self.bandwidth_ = self._rule()
-        self.n_samples_ = len(self.points_)
+        more = self._limit()
         support = self._support()
         prior = np.maximum(support.prior[self.labels_], 1e-300)
         rows = Sample(self.points_, self.labels_, self.weights_, len(self.classes_))
         few = len(self.points_) == 1
         trial = held_out(support, rows, -np.log(prior)) if few else leave_one_out(support, -np.log(prior), 200)
-        self.fit_report_ = self._report([trial])
+        self.fit_report_ = self._report([trial], more)
         return self
 
     def explain(self, embedding: Any, top: int = 10) -> dict[str, NDArray[Any]]:
