@@ -6,7 +6,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp, softmax
 
-from calibrant import Chain, OneVsRest, PlattScaling, TemperatureScaling, _core
+import calibrant
+from calibrant import (
+    BetaCalibration,
+    Binning,
+    Chain,
+    Isotonic,
+    Mixture,
+    OneVsRest,
+    PlattScaling,
+    TemperatureScaling,
+    _core,
+)
 from calibrant.arrays import log_odds
 from calibrant.errors import InvalidInput
 from calibrant.operators.one_vs_rest import prior_groups
@@ -127,3 +138,50 @@ def test_a_chain_ends_in_marginals(problem):
     expected = OneVsRest(PlattScaling()).fit(tempered, y).predict_marginals(tempered)
     np.testing.assert_allclose(chain.predict_marginals(z), expected, rtol=1e-6)
     assert not hasattr(Chain([TemperatureScaling()]), "predict_marginals")
+
+
+def _three_classes():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 120)
+    z = rng.normal(size=(120, 3))
+    z[np.arange(120), y] += 2
+    return z, y
+
+
+@pytest.mark.parametrize(
+    "nested",
+    [
+        Chain([PlattScaling(), Isotonic()]),
+        Mixture([PlattScaling(), Isotonic()]),
+        Mixture([Chain([BetaCalibration(), Isotonic()]), Binning("imax")]),
+    ],
+)
+@pytest.mark.parametrize("share", ["none", "all"])
+@pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+def test_chains_and_mixtures_of_binary_maps_are_lifted(nested, share, tmp_path):
+    z, y = _three_classes()
+    map_ = OneVsRest(nested, share=share).fit(z, y)
+    p = map_.predict_proba(z)
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    scores = log_odds(z)
+    rows = np.stack([np.zeros(120), scores[:, 1]], axis=1)
+    own = nested.unfitted().fit(rows, (y == 1).astype(int)) if share == "none" else None
+    if own is not None:
+        np.testing.assert_allclose(map_.predict_marginals(z)[:, 1], own.predict_proba(rows)[:, 1], atol=1e-9)
+    map_.save(tmp_path / "map")
+    np.testing.assert_array_equal(calibrant.load(tmp_path / "map").predict_proba(z), p)
+
+
+@pytest.mark.parametrize(
+    ("nested", "words"),
+    [
+        (OneVsRest(Isotonic()), "binary_map must .*OneVsRest, which is lifted to K classes already"),
+        (TemperatureScaling(), "binary_map must .*TemperatureScaling, a scaling map"),
+        (Chain([PlattScaling(), TemperatureScaling()]), r"binary_map.parts\[1\] must .*TemperatureScaling"),
+        (Mixture([Chain([OneVsRest(Isotonic())]), PlattScaling()]), r"binary_map.parts\[0\].parts\[0\] must"),
+        ("isotonic", "binary_map must .*str"),
+    ],
+)
+def test_what_cannot_be_lifted_is_named(nested, words):
+    with pytest.raises(InvalidInput, match=words):
+        OneVsRest(nested).fit(*_three_classes())

@@ -14,6 +14,7 @@ from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from ..fit_report import FitReport, Predictor, label_losses, with_held_out
 from ..maps.binary.base import BinaryMap
+from ..maps.binary.two_class import TwoClassMap
 from ..parameters import OneOf
 from ..passes import Sample
 from ..threads import get_threads
@@ -34,7 +35,7 @@ class OneVsRest(Calibrator):
 
     Parameters
     ----------
-    binary_map : BinaryMap
+    binary_map : BinaryMap, or a chain or mixture of them
         Cloned, not changed.
     share : {"none", "all", "prior"} or sequence of sequences of classes
         Who learns together. "none": each class has a map of its own (class-wise). "all": one map, fitted on the pairs
@@ -66,7 +67,7 @@ class OneVsRest(Calibrator):
 
     def __init__(
         self,
-        binary_map: BinaryMap,
+        binary_map: Calibrator,
         share: str | Sequence[Sequence[Any]] = "none",
         normalize: str = "sum",
         *,
@@ -83,7 +84,7 @@ class OneVsRest(Calibrator):
     def traits(self) -> Traits:
         """Those of the binary map; one strict map for all classes keeps every row's ranking."""
         shared = isinstance(self.share, str) and self.share == "all"
-        promise: Preserves = "ranking" if shared and self.binary_map.is_strict else "nothing"
+        promise: Preserves = "ranking" if shared and self._lifted.is_strict else "nothing"
         growth = self.binary_map.traits.parameters
         return Traits("binary", promise, "each class", growth if shared else f"K·{growth}")
 
@@ -105,7 +106,7 @@ class OneVsRest(Calibrator):
         fold = np.sort(np.argsort(sample.labels, kind="stable")[::10])
         copy = self.unfitted()
         copy.groups_ = self.groups_
-        self.maps_, copy.maps_ = self.binary_map._fit_groups_apart(sample, self.groups_, fold)
+        self.maps_, copy.maps_ = self._lifted._fit_groups_apart(sample, self.groups_, fold)
         raw, fitted, held = (_label_losses(answer, sample, fold) for answer in (softmax, self._map, copy._map))
         weights = sample.weight_array[fold]
         self.fit_report_ = with_held_out(self._report(raw, fitted, weights), raw, held, weights)
@@ -114,9 +115,9 @@ class OneVsRest(Calibrator):
     def _fit(self, sample: Sample) -> FitReport:
         self.groups_ = self._group_classes(sample)
         if self._is_binary:
-            self.maps_ = [self.binary_map.unfitted()]
+            self.maps_ = [self._lifted.unfitted()]
             return self.maps_[0].fit_sample(sample)
-        self.maps_ = self.binary_map._fit_groups(sample, self.groups_)
+        self.maps_ = self._lifted._fit_groups(sample, self.groups_)
         rows = np.arange(sample.n)
         before, after = (_label_losses(answer, sample, rows) for answer in (softmax, self._map))
         return self._report(before, after, sample.weight_array)
@@ -141,7 +142,7 @@ class OneVsRest(Calibrator):
             return self.maps_[0]._map(logits)
         keep_top = self.traits.preserves_accuracy
         if self.normalize == "sum" and not keep_top:
-            swept = self.binary_map._lift(self.maps_, logits, self.groups_, True)
+            swept = self._lifted._lift(self.maps_, logits, self.groups_, True)
             if swept is not None:
                 return swept
         marginals = self._marginals(logits)
@@ -154,13 +155,17 @@ class OneVsRest(Calibrator):
     def _marginals(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
         if self._is_binary:
             return self.maps_[0]._map(logits)
-        swept = self.binary_map._lift(self.maps_, logits, self.groups_, False)
+        swept = self._lifted._lift(self.maps_, logits, self.groups_, False)
         if swept is not None:
             return swept
         out = np.empty(logits.shape, dtype=logits.dtype)
         for rows in row_blocks(*logits.shape):
-            out[rows] = self.binary_map._map_groups(self.maps_, log_odds(logits[rows]), self.groups_)
+            out[rows] = self._lifted._map_groups(self.maps_, log_odds(logits[rows]), self.groups_)
         return out
+
+    @property
+    def _lifted(self) -> BinaryMap:
+        return self.binary_map if isinstance(self.binary_map, BinaryMap) else TwoClassMap(self.binary_map)
 
     @property
     def _is_binary(self) -> bool:
@@ -178,14 +183,7 @@ class OneVsRest(Calibrator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if not isinstance(self.binary_map, BinaryMap):
-            known = isinstance(self.binary_map, Calibrator)
-            shape = f", a {self.binary_map.traits.shape} map" if known else ""
-            raise InvalidInput(
-                "OneVsRest: binary_map must act on one score of one class",
-                seen=f"{type(self.binary_map).__name__}{shape}",
-                allowed="a BinaryMap, such as Isotonic() or PlattScaling()",
-            )
+        _require_one_score(self.binary_map, "binary_map")
         self.binary_map._check_parameters()
         if isinstance(self.share, str) and self.share not in ("none", "all", "prior"):
             raise InvalidInput(
@@ -193,6 +191,25 @@ class OneVsRest(Calibrator):
                 seen=repr(self.share),
                 allowed="'none', 'all', 'prior' or groups of classes: [[0, 1], [2]]",
             )
+
+
+def _require_one_score(piece: Any, name: str) -> None:
+    """Refuse to lift what does not act on one score, and say which piece of a chain or mixture that is."""
+    parts = getattr(piece, "parts", None)
+    if isinstance(piece, Calibrator) and isinstance(parts, (list, tuple)) and parts:
+        for i, part in enumerate(parts):
+            _require_one_score(part, f"{name}.parts[{i}]")
+    elif not isinstance(piece, BinaryMap):
+        why = ""
+        if isinstance(piece, OneVsRest):
+            why = ", which is lifted to K classes already"
+        elif isinstance(piece, Calibrator):
+            why = f", a {piece.traits.shape} map"
+        raise InvalidInput(
+            f"OneVsRest: {name} must act on one score of one class",
+            seen=f"{type(piece).__name__}{why}",
+            allowed="a BinaryMap, such as Isotonic() or PlattScaling(), or a chain or mixture of them",
+        )
 
 
 def prior_groups(counts: NDArray[Any]) -> NDArray[np.int64]:
