@@ -12,6 +12,7 @@ from .threads import get_threads
 
 __all__ = [
     "best_column",
+    "inner",
     "keep_top",
     "log_odds",
     "log_softmax",
@@ -20,6 +21,11 @@ __all__ = [
     "softmax",
     "tempered_softmax",
 ]
+
+
+def inner(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """Return Σ a·b by NumPy's pairwise sum: a threaded BLAS would sum in another order, and wait on a busy machine."""
+    return float(np.add.reduce(a * b))
 
 
 def softmax(logits: NDArray[np.floating]) -> NDArray[np.floating]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import row_blocks
+from .arrays import inner, row_blocks
 from .errors import CalibrationWarning
 from .passes import Sample
 
@@ -131,10 +131,10 @@ def with_held_out(
 ) -> FitReport:
     """Fill in the held-out losses from the losses of held-out rows."""
     total = weights.sum()
-    mean_before, mean_after = weights @ before / total, weights @ after / total
+    mean_before, mean_after = inner(weights, before) / total, inner(weights, after) / total
     with np.errstate(invalid="ignore"):
         difference = after - before
-        spread = weights**2 @ (difference - (mean_after - mean_before)) ** 2
+        spread = inner(weights**2, (difference - (mean_after - mean_before)) ** 2)
     error = float(np.sqrt(spread) / total) if np.isfinite(spread) else float("inf")
     return replace(report, held_out_before=float(mean_before), held_out_after=float(mean_after), held_out_error=error)
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from functools import cache
+
+from threadpoolctl import ThreadpoolController
 
 from .errors import InvalidInput
 
-__all__ = ["get_threads", "set_threads"]
+__all__ = ["get_threads", "one_blas_thread", "set_threads"]
 
 _chosen: list[int] = []
 
@@ -40,3 +44,16 @@ def _from_environment() -> int:
     if not text.isdigit() or int(text) < 1:
         raise InvalidInput("CALIBRANT_THREADS must be a positive integer", seen=repr(text))
     return int(text)
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()  # it looks through the libraries of the process, which takes milliseconds
+
+
+def one_blas_thread() -> contextlib.AbstractContextManager[object]:
+    """Return a context that keeps small products from waking the BLAS's threads, which contend with the core's own.
+
+    Where fits run on several Python threads at once, the first of them decides (see threadpoolctl).
+    """
+    return _controller().limit(limits=1, user_api="blas")

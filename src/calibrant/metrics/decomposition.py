@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
+from ..arrays import inner
 from ..errors import InvalidInput
 from .cells import Cells, cells_of
 from .edges import bin_index, make_edges
 from .isotonic import isotonic_levels
-from .norms import inner
 from .views import Pairs, read, select
 
 __all__ = ["Decomposition", "brier_decomposition", "decompose", "nll_decomposition"]

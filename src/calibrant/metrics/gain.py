@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from ..arrays import inner
 from ..errors import InvalidInput
-from .norms import inner
 from .proper import brier_rows, nll_rows
 from .views import read
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import inner
 from ..errors import InvalidInput
 from ..parameters import AnyOf, Number, OneOf
 from .cells import Cells, cells_of
-from .norms import Norm, check_norm, inner
+from .norms import Norm, check_norm
 from .triweight import triweight_sums
 from .views import Pairs
 

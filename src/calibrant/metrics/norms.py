@@ -7,9 +7,10 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import inner
 from ..errors import InvalidInput
 
-__all__ = ["Norm", "check_norm", "inner", "norm_of"]
+__all__ = ["Norm", "check_norm", "norm_of"]
 
 Norm: TypeAlias = Literal[1, 2, "max"]
 
@@ -18,11 +19,6 @@ def check_norm(norm: object, allowed: tuple[object, ...] = (1, 2, "max")) -> Non
     """Refuse a norm that the estimator does not have."""
     if isinstance(norm, bool) or norm not in allowed:
         raise InvalidInput("no such norm", seen=repr(norm), allowed=" or ".join(map(repr, allowed)))
-
-
-def inner(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    """Return Σ a·b by NumPy's pairwise sum: a threaded BLAS would sum in another order, and wait on a busy machine."""
-    return float(np.add.reduce(a * b))
 
 
 def norm_of(share: NDArray[np.float64], gap: NDArray[np.float64], norm: Norm) -> float:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import inner
 from ..errors import InvalidInput
-from .norms import inner
 from .views import Forecasts, read
 
 __all__ = ["brier", "brier_rows", "nll", "nll_rows"]

@@ -14,7 +14,7 @@ from ...parameters import AnyOf, Number, OneOf
 from ...passes import Sample
 from ._evidence import Fitted, Prior, first_guess, fit_by_evidence, fit_with, only_start, parts_of
 from ._path import Choice, choose, with_choice, with_estimate
-from ._problem import Frame, Problem
+from ._problem import Frame, Problem, small_products
 from .temperature import fit_temperature
 
 __all__ = ["LinearScaling"]
@@ -50,6 +50,10 @@ class LinearScaling(Calibrator):
         return Frame(1.0 / self.temperature_, self.floor_, self._centred)
 
     def _fit(self, sample: Sample) -> FitReport:
+        with small_products(sample.n_classes):
+            return self._fit_parts(sample)
+
+    def _fit_parts(self, sample: Sample) -> FitReport:
         first = fit_temperature(sample, "nll")
         self.temperature_ = 1.0 / first.beta
         self.floor_ = -float(np.log(sample.n_classes * (sample.total_weight + 1.0)))

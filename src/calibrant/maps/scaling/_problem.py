@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -10,16 +11,21 @@ from numpy.typing import NDArray
 
 from ... import _core
 from ...passes import Sample, reduce
-from ...threads import get_threads
+from ...threads import get_threads, one_blas_thread
 from . import _products
 from ._frame import Frame
 
-__all__ = ["Frame", "Problem", "Sums"]
+__all__ = ["Frame", "Problem", "Sums", "small_products"]
 
 Array = NDArray[np.float64]
 _FEW = 32  # classes up to which a full D has an exact block of curvature for each class
 _FUSED = 256  # classes up to which the fused passes of a full D are faster than a BLAS
 _BLOCK = 1 << 20  # scores worked on at a time
+
+
+def small_products(k: int) -> contextlib.AbstractContextManager[object]:
+    """Return a context for fits whose products by a BLAS are all of small matrices, where its threads only hinder."""
+    return one_blas_thread() if k <= _FUSED else contextlib.nullcontext()
 
 
 class Sums(NamedTuple):

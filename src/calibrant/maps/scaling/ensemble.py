@@ -16,7 +16,7 @@ from ...fit_report import FitReport, with_held_out
 from ...parameters import OneOf
 from ...passes import Sample, reduce
 from ...simplex import best_log_mixture, best_quadratic, log_mixture
-from ...threads import get_threads
+from ...threads import get_threads, one_blas_thread
 from ...traits import Traits
 from .temperature import fit_temperature
 
@@ -59,6 +59,10 @@ class EnsembleTemperatureScaling(Calibrator):
         self.classes = classes
 
     def _fit(self, sample: Sample) -> FitReport:
+        with one_blas_thread():
+            return self._fit_jointly(sample)
+
+    def _fit_jointly(self, sample: Sample) -> FitReport:
         single = fit_temperature(sample, self.loss)
         alone = single.report(self.loss)
         profile = _PROFILES[self.loss](sample)

@@ -19,7 +19,7 @@ from ...threads import get_threads
 from ...traits import Traits
 from ._evidence import Fitted, Prior, first_guess, fit_by_evidence, parts_of
 from ._path import with_estimate
-from ._problem import Frame, Problem
+from ._problem import Frame, Problem, small_products
 from .ensemble import EnsembleTemperatureScaling
 from .order_preserving import OrderPreservingScaling
 from .temperature import TemperatureScaling
@@ -92,6 +92,10 @@ class StructuredScaling(Calibrator):
         return Traits("scaling", "nothing", "full", "K²")
 
     def _fit(self, sample: Sample) -> FitReport:
+        with small_products(sample.n_classes):
+            return self._fit_parts(sample)
+
+    def _fit_parts(self, sample: Sample) -> FitReport:
         start, loss = self._fit_base(sample)
         rows = sample.with_logits(self._base_logits(sample.logits))
         best = self._candidate(rows, None)
