@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PEERS := .venv-peers
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test bench docs clean
+.PHONY: demo test bench papers docs clean
 
 demo: $(VENV)/ready  ## train a small classifier, compare maps on it, write a report
 	$(BIN)/calibrant demo
@@ -21,9 +21,21 @@ bench: $(VENV)/ready $(PEERS)/ready  ## speed, memory and quality beside the pee
 	$(BIN)/python benchmarks/fit.py
 	$(BIN)/python benchmarks/fit_binary.py
 	$(BIN)/python benchmarks/fit_binning.py
+	$(BIN)/python benchmarks/kcal.py
+	$(BIN)/python benchmarks/hoki.py
 	$(PEERS)/bin/python $(PIP) .
 	$(PEERS)/bin/python benchmarks/metrics.py
 	$(BIN)/python benchmarks/quality.py
+
+papers: $(VENV)/ready-dev  ## the papers' tables and figures on our data; takes an hour
+	$(BIN)/python benchmarks/estimators.py figure4
+	$(BIN)/python benchmarks/estimators.py figure6
+	$(BIN)/python benchmarks/estimators.py figure8
+	$(BIN)/python benchmarks/estimators.py kde
+	$(BIN)/python benchmarks/mixnmatch.py
+	$(BIN)/python benchmarks/imax_tables.py
+	$(BIN)/python benchmarks/embeddings.py
+	$(BIN)/python benchmarks/losses.py
 
 docs: $(VENV)/ready  ## write the generated parts of README and docs again (its picture: scripts/picture.py)
 	$(BIN)/python scripts/generate.py
