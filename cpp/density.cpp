@@ -110,6 +110,7 @@ void add_class_kernels(const T* products, const double* half_norms, const double
             }
             if (peak == -std::numeric_limits<double>::infinity()) continue;
             if (!(peak <= shifts[i] + slack)) raise_shift(peak, shifts[i], sums + i * classes, classes);
+            if (exp_nonpositive(static_cast<T>(peak) - static_cast<T>(shifts[i])) == 0) continue;  // every term is zero
             add_terms(e.data(), w, static_cast<T>(shifts[i]), starts, c, first, m, sums + i * classes);
         }
     });

@@ -165,7 +165,9 @@ def make(name: str, **parameters: Any) -> Calibrator:
     TemperatureScaling(loss='brier')
     """
     if ">" in name:
-        made: Calibrator = Chain([make(part.strip()) for part in name.split(">")])
+        parts = [make(part.strip()) for part in name.split(">")]
+        embedded = parts[0].traits.needs == "embeddings"
+        made: Calibrator = Chain(parts, inputs="embeddings" if embedded else "logits")
     elif "+" in name:
         made = Mixture([make(part.strip()) for part in name.split("+")])
     elif name in _BY_NAME:

@@ -80,7 +80,10 @@ def test_compare_chooses_and_refits_on_embeddings(file):
 def test_kcal_can_begin_a_chain_and_a_map_on_logits_stand_anywhere():
     data = cloud(150, 3, 5)
     chain = make("kcal > ts", projection="lda").fit(data.scores, data.labels)
-    assert chain.traits.needs == "embeddings"
+    assert chain.traits.needs == chain.inputs == "embeddings"
+    assert make("kcal-logits > ts").inputs == make("ts > irm").inputs == "logits"
+    with pytest.raises(InvalidInput, match="takes scores"):
+        make("ts > irm", inputs="embeddings").fit(data.scores[:, :3], data.labels)
     assert (chain.predict(data.scores) == data.labels).mean() > 0.8
     assert chain.predict_proba(data.other).shape == (150, 3)
     with pytest.raises(InvalidInput, match="needs embeddings"):

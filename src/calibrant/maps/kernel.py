@@ -29,7 +29,7 @@ from .density import (
     rule_factor,
     spread_of,
 )
-from .projection import LEARNT, Projection, learn, merged
+from .projection import FEWEST, LEARNT, TRAINED, Projection, learn, merged
 from .prototypes import compression_loss, herd
 
 __all__ = ["KCal"]
@@ -52,7 +52,9 @@ class KCal(Calibrator):
     ----------
     projection : {"learned", "linear", "lda", "pca", "identity"} or callable
         "learned" is the paper's network with a skip connection (Figure 6), "linear" its linear variant (App. D); both
-        need the torch extra to learn, not to predict. A callable is applied as it is and cannot be saved.
+        need the torch extra to learn, not to predict. Fewer than 300 training rows, or 450 calibration rows where
+        there are no others, are too few to train on: "lda" takes their place, with a warning. A callable is applied
+        as it is and cannot be saved.
     dim : int, optional
         Dimensions after projection; min(dimensions, 32), or 128 for 1,000 classes and more.
     bandwidth : "cv", "rule" or float
@@ -76,6 +78,9 @@ class KCal(Calibrator):
     projection_ : dict of arrays, or None
         Π: mean, scale, weight, bias, mix; ``projection_losses_`` has the held-out losses of its training.
     projection_source_ : {"training rows", "calibration rows"}
+    projection_kind_ : str
+        How Π was learnt: as ``projection`` says, or "lda" where there were too few rows to train on; also in
+        ``fit_report_.details["projection"]``.
     points_ : array of shape (n, d)
         The projected calibration rows, in the order they came; ``labels_`` and ``weights_`` go with them.
     """
@@ -97,6 +102,7 @@ class KCal(Calibrator):
     projection_: dict[str, Array] | None
     projection_losses_: list[float]
     projection_source_: str
+    projection_kind_: str
     keys_: Array
 
     def __init__(
@@ -139,8 +145,9 @@ class KCal(Calibrator):
         labels, classes = as_labels(y, k, len(valid.logits), self.classes, valid.columns)
         weights = as_weights(sample_weight, len(labels))
         sample = Sample(self._features(floored(valid)), labels, weights, len(classes))
-        self.projection_, self.projection_losses_ = self._learn(_weighty(sample), progress)
-        self.projection_source_ = "training rows"
+        given, _ = merged(_weighty(sample))
+        self.projection_kind_, self.projection_source_ = self._kind(given.n), "training rows"
+        self.projection_, self.projection_losses_ = self._learn(given, progress)
         return self
 
     def _learn(self, sample: Sample, progress: Any = None) -> tuple[dict[str, Array] | None, list[float]]:
@@ -149,21 +156,28 @@ class KCal(Calibrator):
         size = min(sample.logits.shape[1], self.dim or (128 if sample.n_classes >= 1000 else 32))
         with progress_bar("learning KCal's projection") as advance:
             tell = progress or (lambda step, steps, loss: advance(step, steps, f"(loss {loss:.4f})"))
-            found, losses = learn(self.projection, sample, size, self.random_state or 0, tell)
+            found, losses = learn(self.projection_kind_, sample, size, self.random_state or 0, tell)
         return dict(vars(found)), losses
 
     @property
     def _learns(self) -> bool:
         return isinstance(self.projection, str) and self.projection in LEARNT
 
+    def _kind(self, rows: int) -> str:
+        """How Π is learnt: too few distinct rows to train on leave the discriminant directions."""
+        if callable(self.projection):
+            return "callable"
+        return "lda" if self.projection in TRAINED and rows < FEWEST else self.projection
+
     def _fit(self, sample: Sample) -> FitReport:
         sample = _weighty(sample)
         given, place = merged(sample.with_logits(self._features(sample.logits)))
         trials: list[Trial] = []
         if getattr(self, "projection_source_", "") != "training rows":
+            self.projection_kind_ = self._kind(given.n - given.n // _FOLDS)  # the same for the folds and all rows
+            self.projection_source_ = "calibration rows"
             trials = self._cross_fit(given) if self._learns and given.n >= 4 * _FOLDS else []
             self.projection_, self.projection_losses_ = self._learn(given)
-            self.projection_source_ = "calibration rows"
         points = self._project(given.logits)
         if not trials:
             trials = [self._leave_one_out(points, given)]
@@ -229,8 +243,18 @@ class KCal(Calibrator):
         after = np.concatenate([trial.losses(self.bandwidth_) for trial in trials])
         weights = np.concatenate([trial.weights for trial in trials])
         first, loss = float(weights @ before / weights.sum()), mean_loss(trials, self.bandwidth_)
-        details = {"before": "class frequencies" if self.inputs == "embeddings" else "scores", **(more or {})}
-        return with_held_out(FitReport(0, True, "nll", first, loss, details=details), before, after, weights)
+        known = "class frequencies" if self.inputs == "embeddings" else "scores"
+        details = {"before": known, "projection": self.projection_kind_, **(more or {})}
+        report = FitReport(0, True, "nll", first, loss, messages=self._untrained(), details=details)
+        return with_held_out(report, before, after, weights)
+
+    def _untrained(self) -> tuple[str, ...]:
+        """What to say where a training was asked for and there were too few rows."""
+        if self.projection_kind_ in (self.projection, "callable"):
+            return ()
+        fewest = FEWEST if self.projection_source_ == "training rows" else FEWEST * _FOLDS // (_FOLDS - 1)
+        rows = f"fewer than {fewest} distinct {self.projection_source_}"
+        return (f'{rows} are too few to train a "{self.projection}" projection; discriminant directions serve instead',)
 
     def _support(self) -> Support:
         return Support.of(self.points_, self.labels_, self.weights_, len(self.classes_))

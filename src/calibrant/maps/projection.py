@@ -12,10 +12,12 @@ from ..passes import Sample
 from ..torch.projection import Progress, train_projection
 from .density import Support, best_bandwidth, leave_one_out, spread_of
 
-__all__ = ["LEARNT", "Projection", "learn", "merged"]
+__all__ = ["FEWEST", "LEARNT", "TRAINED", "Projection", "learn", "merged"]
 
 Array = NDArray[np.float64]
-LEARNT = ("learned", "linear", "lda", "pca")
+TRAINED = ("learned", "linear")
+LEARNT = (*TRAINED, "lda", "pca")
+FEWEST = 300  # rows below which training does not help: discriminant directions do better on new rows
 _WIDTH_ROWS = 1000
 _GRID = 2.0**20  # standardised rows are rounded to this: noise in their last bits changes no training
 
@@ -68,7 +70,7 @@ def learn(
     weight = _pca(standard, dimensions) if how == "pca" else _lda(standard, dimensions)
     weight /= _width(standard, weight)
     bias, mix, losses = np.zeros(len(weight)), np.empty((0, len(weight))), list[float]()
-    if how in ("learned", "linear"):
+    if how in TRAINED:
         found, losses = train_projection(
             standard.logits, standard.labels, standard.weight_array, weight, how == "learned", seed, progress
         )

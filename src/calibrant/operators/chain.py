@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from ..fit_report import FitReport
+from ..parameters import OneOf
 from ..passes import Sample
 from ..traits import Traits, weakest
 from ..validation import Scores, floored
@@ -30,14 +31,19 @@ class Chain(Composition):
     ----------
     parts : sequence of Calibrator
         The first acts on the scores, each next on the answer of the one before it. They are cloned, not changed.
-    inputs, classes
-        See `Calibrator`; those of the parts play no role.
+    inputs : {"logits", "probabilities", "embeddings"}
+        What the first part gets; what the parts say of their own plays no role. "embeddings" where the first part needs
+        these, as `calibrant.make` sets it; scores otherwise.
+    classes
+        See `Calibrator`.
 
     Attributes
     ----------
     parts_ : list of Calibrator
         The fitted maps.
     """
+
+    _constraints: ClassVar[Mapping[str, Any]] = {"inputs": OneOf("logits", "probabilities", "embeddings")}
 
     def __init__(self, parts: Sequence[Calibrator], *, inputs: str = "logits", classes: Any = None) -> None:
         self.parts = parts
@@ -90,6 +96,12 @@ class Chain(Composition):
         return cast("OneVsRest", self.parts_[-1])._marginals(logits)
 
     def _check_parts(self) -> None:
+        first = self.parts[0]
+        if self.inputs == "embeddings" and first.traits.needs == "scores":
+            raise InvalidInput(
+                f'Chain: inputs="embeddings", but parts[0] ({type(first).__name__}) takes scores',
+                allowed='"logits" or "probabilities"',
+            )
         for i, part in enumerate(self.parts[1:], start=1):
             if part.traits.needs != "scores":
                 raise InvalidInput(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..calibrator import Calibrator
 from ..threads import get_threads, set_threads
 from .answers import require_distributions
-from .problems import Problem, fitted, require
+from .problems import Problem, fit_quietly, fitted, require
 
 __all__ = ["CHECKS", "cloud"]
 
@@ -91,7 +91,7 @@ def same_embeddings_same_bytes(calibrator: Calibrator) -> None:
         require(map_.predict_proba(data.other).tobytes() == wanted, "one thread and two give different bits")
     finally:
         set_threads(before)
-    again = fitted(calibrator, last.scores, last.labels).fit(data.scores, data.labels)
+    again = fit_quietly(fitted(calibrator, last.scores, last.labels), data.scores, data.labels)
     require(again.predict_proba(data.other).tobytes() == wanted, "a map fitted before remembers its old data")
 
 
