@@ -5,6 +5,7 @@ namespace calibrant::python {
 void add_binning(nanobind::module_& m);
 void add_curve(nanobind::module_& m);
 void add_density(nanobind::module_& m);
+void add_imax(nanobind::module_& m);
 void add_lift(nanobind::module_& m);
 void add_linear(nanobind::module_& m);
 void add_matrix(nanobind::module_& m);
@@ -19,6 +20,7 @@ NB_MODULE(_core, m) {
     calibrant::python::add_binning(m);
     calibrant::python::add_curve(m);
     calibrant::python::add_density(m);
+    calibrant::python::add_imax(m);
     calibrant::python::add_lift(m);
     calibrant::python::add_linear(m);
     calibrant::python::add_matrix(m);

@@ -1,5 +1,6 @@
 #include "binning.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -153,57 +154,125 @@ CALIBRANT_INLINE void bin_rows(const T* logits, const std::int64_t* labels, cons
     }
 }
 
-// One table for all classes: the answer is chosen while the edges are counted.
+// Answers of a row of scores, a few vectors at a time: each edge at or below a score replaces its answer, so that no bin is
+// written down and no table is gathered from. `out` may be `scores`.
+constexpr std::int64_t kWidth = 32;
+
+template <class T>
+CALIBRANT_INLINE void choose_shared(const T* scores, std::int64_t k, const T* edges, const T* table, std::int64_t count,
+                                    T* out) {
+    std::int64_t j = 0;
+    for (; j + kWidth <= k; j += kWidth) {
+        T own[kWidth], answer[kWidth];
+        for (std::int64_t l = 0; l < kWidth; ++l) own[l] = scores[j + l], answer[l] = table[0];
+        for (std::int64_t m = 0; m < count; ++m) {
+            const T edge = edges[m], next = table[m + 1];
+#pragma omp simd
+            for (std::int64_t l = 0; l < kWidth; ++l) answer[l] = own[l] >= edge ? next : answer[l];
+        }
+        for (std::int64_t l = 0; l < kWidth; ++l) out[j + l] = answer[l];
+    }
+    for (; j < k; ++j) {
+        T answer = table[0];
+        for (std::int64_t m = 0; m < count; ++m) answer = scores[j] >= edges[m] ? table[m + 1] : answer;
+        out[j] = answer;
+    }
+}
+
+// The same for kWidth columns with a table each, k columns apart from edge to edge.
+template <class T>
+CALIBRANT_INLINE void choose_own(const T* scores, std::int64_t k, const T* edges, const T* table, std::int64_t count,
+                                 T* out) {
+    T own[kWidth], answer[kWidth];
+    for (std::int64_t l = 0; l < kWidth; ++l) own[l] = scores[l], answer[l] = table[l];
+    for (std::int64_t m = 0; m < count; ++m) {
+        const T *edge = edges + m * k, *next = table + (m + 1) * k;
+#pragma omp simd
+        for (std::int64_t l = 0; l < kWidth; ++l) answer[l] = own[l] >= edge[l] ? next[l] : answer[l];
+    }
+    for (std::int64_t l = 0; l < kWidth; ++l) out[l] = answer[l];
+}
+
+// One table for all classes.
 template <class T>
 CALIBRANT_INLINE void row_shared(const T* odds, std::int64_t k, const T* edges, const T* table, std::int64_t count,
                                  int steps, std::int32_t* bin, T* out) {
+    if (steps == 0) {
+        choose_shared(odds, k, edges, table, count, out);
+        return;
+    }
     row_bins(odds, k, edges, count, steps, bin);
 #pragma omp simd
     for (std::int64_t j = 0; j < k; ++j) out[j] = table[bin[j]];
 }
 
-// One table a class; edges and table are stored edge by edge, (count, k), so that neighbouring classes lie together.
+// One table a class; edges and table are stored edge by edge, (count, k), so that neighbouring classes lie together, and
+// serve a few rows before they leave the cache.
+constexpr std::int64_t kBatch = 8;
+
 template <class T>
-CALIBRANT_INLINE void row_own(const T* odds, std::int64_t k, const T* edges, const T* table, std::int64_t count,
-                              std::int32_t* bin, T* out) {
-#pragma omp simd
-    for (std::int64_t j = 0; j < k; ++j) bin[j] = 0;
-    for (std::int64_t m = 0; m < count; ++m) {
-        const T* edge = edges + m * k;
-#pragma omp simd
-        for (std::int64_t j = 0; j < k; ++j) bin[j] += odds[j] >= edge[j] ? 1 : 0;
+CALIBRANT_INLINE void rows_own(const T* odds, std::int64_t rows, std::int64_t k, const T* edges, const T* table,
+                               std::int64_t count, T* out) {
+    for (std::int64_t j = 0; j < k; j += kWidth) {
+        for (std::int64_t i = 0; i < rows; ++i) {
+            const T* own = odds + i * k;
+            T* answer = out + i * k;
+            if (j + kWidth <= k) {
+                choose_own<T>(own + j, k, edges + j, table + j, count, answer + j);
+                continue;
+            }
+            for (std::int64_t c = j; c < k; ++c) {
+                T last = table[c];
+                for (std::int64_t m = 0; m < count; ++m) last = own[c] >= edges[m * k + c] ? table[(m + 1) * k + c] : last;
+                answer[c] = last;
+            }
+        }
     }
-    for (std::int64_t j = 0; j < k; ++j) out[j] = table[bin[j] * k + j];
 }
 
 template <class T>
 CALIBRANT_INLINE double row_sum(const T* q, std::int64_t k) {
+    constexpr std::int64_t chunk = 512;  // lanes are emptied into a double this often
     double sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (std::int64_t j = 0; j < k; ++j) sum += q[j];
+    for (std::int64_t from = 0; from < k; from += chunk) {
+        const std::int64_t to = std::min(from + chunk, k);
+        T s = 0;
+#pragma omp simd reduction(+ : s)
+        for (std::int64_t j = from; j < to; ++j) s += q[j];
+        sum += s;
+    }
     return sum;
 }
 
 template <class T>
+CALIBRANT_INLINE void normalized(const T* logits, std::int64_t k, const T* answers, T* q) {
+    const double sum = row_sum(answers, k);
+    const T inverse = static_cast<T>(1.0 / sum);
+    if (!(sum > 0) || !std::isfinite(inverse)) {
+        std::copy(answers, answers + k, q);
+        normalize_rows(logits, 1, k, false, 1, q);
+        return;
+    }
+#pragma omp simd
+    for (std::int64_t j = 0; j < k; ++j) q[j] = answers[j] * inverse;
+}
+
+// odds has room for a batch of rows.
+template <class T>
 CALIBRANT_INLINE void lift_rows(const T* logits, std::int64_t from, std::int64_t to, std::int64_t k, const T* edges,
                                 const T* table, bool shared, std::int64_t count, int steps, bool normalize, T* odds,
                                 std::int32_t* bin, T* out) {
-    for (std::int64_t i = from; i < to; ++i) {
-        T* q = out + i * k;
-        log_odds_row(logits + i * k, k, odds);
+    const std::int64_t batch = shared ? 1 : kBatch;
+    for (std::int64_t i = from; i < to; i += batch) {
+        const std::int64_t rows = std::min(batch, to - i);
+        T* answers = normalize ? odds : out + i * k;  // answers stay in the cache until their sum is known
+        for (std::int64_t r = 0; r < rows; ++r) log_odds_row(logits + (i + r) * k, k, odds + r * k);
         if (shared)
-            row_shared(odds, k, edges, table, count, steps, bin, q);
+            row_shared(odds, k, edges, table, count, steps, bin, answers);
         else
-            row_own(odds, k, edges, table, count, bin, q);
-        if (!normalize) continue;
-        const double sum = row_sum(q, k);
-        if (!(sum > 0)) {
-            normalize_rows(logits + i * k, 1, k, false, 1, q);
-            continue;
-        }
-        const double inverse = 1.0 / sum;
-#pragma omp simd
-        for (std::int64_t j = 0; j < k; ++j) q[j] = static_cast<T>(q[j] * inverse);
+            rows_own(odds, rows, k, edges, table, count, answers);
+        for (std::int64_t r = 0; normalize && r < rows; ++r)
+            normalized(logits + (i + r) * k, k, odds + r * k, out + (i + r) * k);
     }
 }
 
@@ -295,7 +364,7 @@ void bin_lift(const T* logits, std::int64_t n, std::int64_t k, const double* edg
         answers = transposed(answers, tables, n_edges + 1);
     }
     for_blocks(n, k, threads, [&](std::int64_t, std::int64_t from, std::int64_t to) {
-        std::vector<T> odds(k);
+        std::vector<T> odds((shared ? 1 : kBatch) * k);
         std::vector<std::int32_t> bin(k);
         lift_rows_of(logits, from, to, k, found.values.data(), answers.data(), shared, n_edges, found.steps, normalize,
                      odds.data(), bin.data(), out);

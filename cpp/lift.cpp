@@ -48,8 +48,7 @@ CALIBRANT_INLINE double exponentials_in(const T* z, std::int64_t begin, std::int
 // out = exp(z - max), 0 in the place of the first largest; returns the sum without that one, which keeps its digits.
 template <class T>
 CALIBRANT_INLINE double exponentials(const T* z, std::int64_t k, T top, T* out, std::int64_t& place) {
-    place = 0;
-    while (z[place] != top) ++place;
+    place = first_place(z, k, top);
     out[place] = 0;
     return exponentials_in(z, 0, place, top, out) + exponentials_in(z, place + 1, k, top, out);
 }
@@ -64,6 +63,26 @@ double log_rest(const T* z, std::int64_t k, T top, std::int64_t place) {
     for (std::int64_t j = 0; j < k; ++j)
         if (j != place) sum += std::exp(z[j] - second);
     return second - top + std::log(sum);
+}
+
+// The log-odds of the large ones of a stretch, which are few: d - log(S - exp d).
+template <class T>
+CALIBRANT_INLINE void log_odds_of_large(const T* z, std::int64_t from, std::int64_t to, T top, double total, double most,
+                                        double least, T* out) {
+    constexpr std::int64_t step = 8;
+    const T surely_below = static_cast<T>(least - 1e-3 * (1.0 - least));  // rounding z - top does not reach this far
+    for (std::int64_t s = from; s < to; s += step) {
+        const std::int64_t stop = std::min(s + step, to);
+        int candidates = 0;
+#pragma omp simd reduction(+ : candidates)
+        for (std::int64_t j = s; j < stop; ++j) candidates += z[j] - top >= surely_below;
+        if (candidates == 0) continue;
+        for (std::int64_t j = s; j < stop; ++j) {
+            const double d = static_cast<double>(z[j]) - top;
+            if (d < least) continue;
+            out[j] = static_cast<T>(d == 0.0 ? most : std::min(d - std::log(total - std::exp(d)), most));
+        }
+    }
 }
 
 // log p = d - log S dominates and is monotone; -log(1 - p) adds less than its rounding could undo.
@@ -86,12 +105,7 @@ CALIBRANT_INLINE void log_odds_of(const T* z, std::int64_t k, T* out) {
             const T series = minus_log1m(e >= large ? T(0) : e * inverse);
             out[j] = (z[j] - top) - log_total + series;
         }
-        if (exact == 0) continue;
-        for (std::int64_t j = from; j < to; ++j) {
-            const double d = static_cast<double>(z[j]) - top;
-            if (d < least) continue;
-            out[j] = static_cast<T>(d == 0.0 ? most : std::min(d - std::log(total - std::exp(d)), most));
-        }
+        if (exact) log_odds_of_large(z, from, to, top, total, most, least, out);
     }
     out[place] = static_cast<T>(most);
 }

@@ -69,12 +69,37 @@ CALIBRANT_INLINE double exp_nonpositive(double x) {
     return x < -708.0 ? 0.0 : p * scale;
 }
 
+// Four vectors at a time, as one would wait for itself.
 template <class T>
 CALIBRANT_INLINE T row_max(const T* z, std::int64_t k) {
+    constexpr std::int64_t width = 128 / sizeof(T);
     T top = z[0];
-#pragma omp simd reduction(max : top)
-    for (std::int64_t j = 0; j < k; ++j) top = z[j] > top ? z[j] : top;
+    std::int64_t j = 0;
+    if (k >= width) {
+        T tops[width];
+        for (std::int64_t l = 0; l < width; ++l) tops[l] = z[l];
+        for (j = width; j + width <= k; j += width) {
+#pragma omp simd
+            for (std::int64_t l = 0; l < width; ++l) tops[l] = z[j + l] > tops[l] ? z[j + l] : tops[l];
+        }
+        for (std::int64_t l = 0; l < width; ++l) top = tops[l] > top ? tops[l] : top;
+    }
+    for (; j < k; ++j) top = z[j] > top ? z[j] : top;
     return top;
+}
+
+// The first place of a value that is in the row.
+template <class T>
+CALIBRANT_INLINE std::int64_t first_place(const T* z, std::int64_t k, T value) {
+    constexpr std::int64_t glance = 64;
+    std::int64_t place = 0;
+    for (int found = 0; place + glance <= k; place += glance) {
+#pragma omp simd reduction(+ : found)
+        for (std::int64_t j = place; j < place + glance; ++j) found += z[j] == value;
+        if (found) break;
+    }
+    while (z[place] != value) ++place;
+    return place;
 }
 
 }  // namespace calibrant

@@ -59,6 +59,16 @@ def bin_lift(
 def bin_look_up(
     scores: NDArray[Any], edges: NDArray[np.float64], table: NDArray[np.float64], threads: int, out: NDArray[Any]
 ) -> None: ...
+def imax(
+    scores: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    outcomes: NDArray[np.float64],
+    starts: NDArray[np.int64],
+    bins: int,
+    affine: bool,
+    uniforms: NDArray[np.float64],
+    threads: int,
+) -> list[tuple[NDArray[np.int64], NDArray[np.float64], bool, float, float]]: ...
 def temperature_sums(
     logits: NDArray[Any],
     labels: NDArray[np.int64],

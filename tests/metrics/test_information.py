@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from imax_twin import closed_form_edges, jensen_shannon, logistic, slow_imax
 from scipy.special import expit, logit
 
 from calibrant.arrays import log_odds
 from calibrant.errors import InvalidInput
 from calibrant.metrics import fine_cells
 from calibrant.metrics.fine_cells import cells_of_classes, cells_of_scores
-from calibrant.metrics.imax import closed_form_edges, imax, jensen_shannon, logistic
+from calibrant.metrics.imax import imax, imax_of_groups
 from calibrant.metrics.information import mutual_information, partition_information
 from calibrant.metrics.optimal_partition import optimal_partition
 from calibrant.passes import Sample
@@ -103,6 +104,27 @@ def test_logistic_finds_the_model():
     slope, offset = logistic(cells_of_scores(x, y))
     assert slope == pytest.approx(0.6, abs=0.03)
     assert offset == pytest.approx(-0.5, abs=0.05)
+
+
+@given(samples, st.integers(1, 20), st.booleans(), st.integers(0, 3))
+@settings(max_examples=40, deadline=None)
+def test_the_kernel_answers_as_its_twin(pair, bins, affine, seed):
+    cells = cells_of_scores(*pair)
+    ours, twin = (f(cells, bins, affine=affine, seed=seed) for f in (imax, slow_imax))
+    assert (ours.slope, ours.offset) == pytest.approx((twin.slope, twin.offset), rel=1e-6, abs=1e-6)
+    assert ours.losses[-1] == pytest.approx(twin.losses[-1], abs=1e-9)
+    assert ours.converged == twin.converged
+
+
+@pytest.mark.parametrize(("n", "slope"), [(3_000, 0.6), (30_000, 1.0)])
+def test_many_groups_answer_as_one_by_one_and_as_the_twin(n, slope):
+    weights = np.random.default_rng(0).integers(1, 3, n).astype(np.float64)
+    groups = [cells_of_scores(*scores_and_outcomes(seed, n=n, slope=slope), weights) for seed in range(3)]
+    for cells, found in zip(groups, imax_of_groups(groups, 15), strict=True):
+        alone, twin = imax(cells, 15), slow_imax(cells, 15)
+        np.testing.assert_array_equal(found.bounds, alone.bounds)
+        np.testing.assert_array_equal(found.bounds, twin.bounds)
+        np.testing.assert_allclose(found.losses, twin.losses, atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from scipy.special import expit
 from ... import _core
 from ...arrays import log_odds, row_blocks
 from ...metrics.fine_cells import FineCells, cells_of_classes, cells_of_scores
+from ...metrics.imax import IMax
 from ...passes import Sample, reduce
 from ...threads import get_threads
 from .base import Pairs
@@ -25,12 +26,21 @@ Answer = Callable[[NDArray[np.floating]], NDArray[np.floating]]
 
 
 class BinData:
-    """Scores, outcomes and, where another map lends them, values."""
+    """Scores, outcomes and, where another map lends them, values.
+
+    ``start`` may hold the bins of I-Max, where they were found for many groups at once.
+    """
+
+    start: IMax | None = None
 
     @cached_property
     def cells(self) -> FineCells:
         """Fine cells of the scores."""
         return self._cells()
+
+    def forget_cells(self) -> None:
+        """Give the memory of the cells back: they are larger than the scores."""
+        self.__dict__.pop("cells", None)
 
     def sums(self, edges: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return by bin: weight, weight of the positives, Σ σ(score), Σ value; shape (bins, 4)."""
@@ -98,26 +108,26 @@ class ClassData(BinData):
         return _core.bin_sums(logits, labels, weights, columns, values, edges, get_threads())
 
 
-def data_of_groups(sample: Sample, groups: NDArray[np.int64], answer: Answer | None = None) -> Iterator[BinData]:
-    """Yield the data of each group of classes, 0 … G-1; small groups by a few passes for all of them together."""
+def data_of_groups(sample: Sample, groups: NDArray[np.int64], answer: Answer | None = None) -> Iterator[list[BinData]]:
+    """Yield the data of the groups of classes 0 … G-1 in lists; small groups by a few passes for all of a list."""
     waiting: list[NDArray[np.int64]] = []
-    room = max(_FEW, sample.logits.size // 8)
+    room = max(_FEW, sample.logits.size // 16)
     for g in range(int(groups.max()) + 1):
         columns = np.flatnonzero(groups == g)
         large = sample.n * len(columns) > _FEW
         if large or sample.n * sum(map(len, [*waiting, columns])) > room:
-            yield from _in_memory(sample, waiting, answer)
+            yield _in_memory(sample, waiting, answer)
             waiting = []
         if large:
-            yield ClassData(sample, columns, answer)
+            yield [ClassData(sample, columns, answer)]
         else:
             waiting.append(columns)
-    yield from _in_memory(sample, waiting, answer)
+    yield _in_memory(sample, waiting, answer)
 
 
-def _in_memory(sample: Sample, groups: list[NDArray[np.int64]], answer: Answer | None) -> Iterator[PairData]:
+def _in_memory(sample: Sample, groups: list[NDArray[np.int64]], answer: Answer | None) -> list[BinData]:
     if not groups:
-        return
+        return []
     columns = np.concatenate(groups)
     scores = np.empty((len(columns), sample.n), dtype=sample.logits.dtype)
     values = None if answer is None else np.empty_like(scores)
@@ -127,10 +137,12 @@ def _in_memory(sample: Sample, groups: list[NDArray[np.int64]], answer: Answer |
         if answer is not None and values is not None:
             values[:, rows] = answer(z)[:, columns].T
     start = 0
+    found: list[BinData] = []
     for members in groups:
         stop = start + len(members)
         outcomes = (sample.labels == members[:, None]).ravel()
         weights = None if sample.weights is None else np.tile(sample.weights, len(members))
         own = None if values is None else values[start:stop].ravel()
-        yield PairData(Pairs(scores[start:stop].ravel(), outcomes, weights), own)
+        found.append(PairData(Pairs(scores[start:stop].ravel(), outcomes, weights), own))
         start = stop
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -16,7 +16,7 @@ from ...calibrator import Calibrator
 from ...fit_report import FitReport
 from ...metrics.edges import equal_mass, equal_width, given, kmeans
 from ...metrics.fine_cells import FineCells
-from ...metrics.imax import imax
+from ...metrics.imax import IMax, imax_of_groups
 from ...metrics.information import partition_information
 from ...metrics.optimal_partition import optimal_partition
 from ...parameters import AnyOf, Instance, Integer, Number, OneOf
@@ -29,6 +29,7 @@ from .table import TableMap
 __all__ = ["Binning", "table_losses"]
 
 _KMEANS_CELLS = 1 << 14
+_TOGETHER = 16  # groups whose fine cells are in memory at once
 
 
 class Binning(TableMap):
@@ -154,10 +155,23 @@ class Binning(TableMap):
         if self.edges == "kmeans":
             few = cells.thinned(_KMEANS_CELLS)
             return _at(cells, cells.bounds(_inner(kmeans(expit(few.scores), self.bins, few.weights))))
-        return self._informed_edges(cells)
+        (start,) = self._imax([cells]) if data.start is None else [data.start]
+        return self._informed_edges(cells, start)
 
-    def _informed_edges(self, cells: FineCells) -> _Found:
-        start = imax(cells, self.bins, affine=self.affine, seed=self.random_state)
+    def _prepared(self, batch: Sequence[BinData]) -> Iterator[BinData]:
+        if not isinstance(self.edges, str) or self.edges not in ("imax", "mi"):
+            yield from batch
+            return
+        for begin in range(0, len(batch), _TOGETHER):
+            some = batch[begin : begin + _TOGETHER]
+            for data, start in zip(some, self._imax([data.cells for data in some]), strict=True):
+                data.start = start
+                yield data
+
+    def _imax(self, groups: list[FineCells]) -> list[IMax]:
+        return imax_of_groups(groups, self.bins, affine=self.affine, seed=self.random_state)
+
+    def _informed_edges(self, cells: FineCells, start: IMax) -> _Found:
         bounds = start.bounds
         details: dict[str, Any] = {"loss": start.losses[-1], "slope": start.slope, "offset": start.offset}
         if self.edges == "mi":

@@ -1,0 +1,54 @@
+#include "bind.hpp"
+#include "imax.hpp"
+
+namespace calibrant::python {
+namespace {
+
+using Doubles = Vector<double>;
+
+std::vector<calibrant::ImaxCells> groups_of(const Doubles& scores, const Doubles& weights, const Doubles& outcomes,
+                                            const Labels& starts) {
+    const std::int64_t size = scores.shape(0), count = static_cast<std::int64_t>(starts.shape(0)) - 1;
+    bool good = count >= 0 && weights.shape(0) == scores.shape(0) && outcomes.shape(0) == scores.shape(0);
+    std::vector<calibrant::ImaxCells> groups;
+    for (std::int64_t g = 0; good && g < count; ++g) {
+        const std::int64_t from = starts.data()[g], to = starts.data()[g + 1];
+        good = from >= 0 && from < to && to <= size;
+        groups.push_back({scores.data() + from, weights.data() + from, outcomes.data() + from, to - from});
+    }
+    if (!good) throw nb::value_error("cells and starts do not fit one another");
+    return groups;
+}
+
+nb::tuple as_tuple(const calibrant::ImaxFound& found) {
+    auto bounds = fresh<std::int64_t>({found.bounds.size()});
+    auto losses = fresh<double>({found.losses.size()});
+    std::copy(found.bounds.begin(), found.bounds.end(), bounds.data());
+    std::copy(found.losses.begin(), found.losses.end(), losses.data());
+    return nb::make_tuple(bounds, losses, found.converged, found.slope, found.offset);
+}
+
+}  // namespace
+
+void add_imax(nb::module_& m) {
+    m.def(
+        "imax",
+        [](Doubles scores, Doubles weights, Doubles outcomes, Labels starts, std::int64_t bins, bool affine,
+           Matrix<double> uniforms, int threads) {
+            const auto groups = groups_of(scores, weights, outcomes, starts);
+            const std::int64_t rows = uniforms.shape(0), trials = uniforms.shape(1);
+            if (bins < 1 || rows != bins || trials < 1) throw nb::value_error("a row of uniforms for each bin");
+            const calibrant::ImaxOptions options{bins, affine, uniforms.data(), trials};
+            std::vector<calibrant::ImaxFound> found;
+            {
+                nb::gil_scoped_release release;
+                found = calibrant::imax(groups, options, threads);
+            }
+            nb::list out;
+            for (const auto& one : found) out.append(as_tuple(one));
+            return out;
+        },
+        "scores"_a, "weights"_a, "outcomes"_a, "starts"_a, "bins"_a, "affine"_a, "uniforms"_a, "threads"_a);
+}
+
+}  // namespace calibrant::python
