@@ -66,7 +66,10 @@ def imax_of_groups(groups: Sequence[FineCells], bins: int, *, affine: bool = Tru
         np.concatenate([getattr(cells, name) for cells in groups]) for name in ("scores", "weights", "outcomes")
     )
     found = _core.imax(scores, weights, outcomes, starts, bins, affine, _uniforms(bins, seed), get_threads())
-    return [IMax(bounds, tuple(losses.tolist()), *rest) for bounds, losses, *rest in found]
+    return [
+        IMax(bounds, tuple(losses.tolist()), converged, slope, offset)
+        for bounds, losses, converged, slope, offset in found
+    ]
 
 
 def _uniforms(bins: int, seed: int) -> NDArray[np.float64]:
