@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +14,9 @@ from ...calibrator import Calibrator
 from ...errors import InvalidInput
 from ...fit_report import FitReport
 from ...passes import Sample
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["BinaryMap", "Pairs", "class_pairs"]
 
@@ -81,12 +86,13 @@ class BinaryMap(Calibrator):
         ``groups`` holds the group of each class: 0 … G-1.
         """
         maps: list[BinaryMap] = []
+        blank = self.unfitted()
         for batch in _batches(sample, groups):
             columns = np.flatnonzero(np.isin(groups, batch))
             scores = _class_log_odds(sample, columns)
             for g in batch:
                 own = groups[columns] == g
-                maps.append(self.fitted_on(_pairs(sample, columns[own], scores[own])))
+                maps.append(copy(blank)._fitted_on(_pairs(sample, columns[own], scores[own])))
         return maps
 
     def _fit_groups_apart(
@@ -117,12 +123,11 @@ class BinaryMap(Calibrator):
 
     # Shared ---------------------------------------------------------------------------------------------------
 
-    def fitted_on(self, pairs: Pairs) -> BinaryMap:
-        """Return a copy of this map, fitted on pairs."""
-        copy = self.unfitted()
-        copy.classes_ = np.arange(2)
-        copy.fit_report_ = copy._fit_pairs(pairs)
-        return copy
+    def _fitted_on(self, pairs: Pairs) -> Self:
+        """Fit this map, a copy for one group of classes."""
+        self.classes_ = np.arange(2)
+        self.fit_report_ = self._fit_pairs(pairs)
+        return self
 
     def _fit(self, sample: Sample) -> FitReport:
         if sample.n_classes != 2:

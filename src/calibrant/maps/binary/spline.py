@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -71,10 +72,10 @@ class SplineCalibration(BinaryMap):
         excess = outcomes - (0.0 if ranks else p)
         places = np.append(0.0, np.cumsum(weights * density))
         curve = np.append(0.0, np.cumsum(weights * excess))
-        slope = _spline(places / places[-1], curve / places[-1], weights, self.knots).derivative()
+        heights = _spline(places / places[-1], curve / places[-1], weights, self.knots)
         chosen = _spread(places, _PLACES)
         middle = 0.5 * (places[chosen] + places[chosen + 1]) / places[-1]
-        rate = slope(middle)
+        rate = _cardinal(self.knots)[1](middle) @ heights
         q = rate if ranks else p[chosen] + density[chosen] * rate
         least = 0.5 / (weights.sum() + 1)
         self.scores_, self.values_ = scores[chosen], np.clip(q, least, 1 - least)
@@ -82,11 +83,24 @@ class SplineCalibration(BinaryMap):
 
     def _map_scores(self, log_odds: NDArray[np.floating]) -> NDArray[np.floating]:
         flat = np.ascontiguousarray(log_odds).reshape(1, -1)
-        out = np.empty_like(flat)
-        groups, starts = np.zeros(flat.shape[1], dtype=np.int64), np.array([0, len(self.scores_)])
-        knots = self.scores_.astype(flat.dtype)
-        _core.isotonic_apply(flat, groups, starts, knots, self.values_, False, 0.0, get_threads(), out)
-        return out.reshape(log_odds.shape)
+        return _interpolated([self], flat, np.zeros(flat.shape[1], dtype=np.int64)).reshape(log_odds.shape)
+
+    def _map_groups(
+        self, maps: list[BinaryMap], log_odds: NDArray[np.floating], groups: NDArray[np.int64]
+    ) -> NDArray[np.floating]:
+        return _interpolated([m for m in maps if isinstance(m, SplineCalibration)], log_odds, groups)
+
+
+def _interpolated(
+    maps: list[SplineCalibration], log_odds: NDArray[np.floating], groups: NDArray[np.int64]
+) -> NDArray[np.floating]:
+    """Answer column k by ``maps[groups[k]]``."""
+    starts = np.cumsum([0, *(len(m.scores_) for m in maps)])
+    knots = np.concatenate([m.scores_ for m in maps]).astype(log_odds.dtype)
+    values = np.concatenate([m.values_ for m in maps])
+    out = np.empty_like(log_odds)
+    _core.isotonic_apply(log_odds, groups, starts, knots, values, False, 0.0, get_threads(), out)
+    return out
 
 
 def _merged(pairs: Pairs) -> tuple[NDArray[np.floating], NDArray[np.float64], NDArray[np.float64]]:
@@ -96,13 +110,23 @@ def _merged(pairs: Pairs) -> tuple[NDArray[np.floating], NDArray[np.float64], ND
     return scores, np.bincount(place, pairs.weight_array * pairs.outcomes) / weights, weights
 
 
-def _spline(x: NDArray[np.float64], y: NDArray[np.float64], weights: NDArray[np.float64], knots: int) -> CubicSpline:
-    """Least-squares natural cubic spline on evenly spaced knots; ends of the curve count like any row."""
-    grid = np.linspace(0.0, 1.0, knots)
-    cardinal = CubicSpline(grid, np.eye(knots), bc_type="natural")
+@lru_cache(maxsize=8)
+def _cardinal(knots: int) -> tuple[Any, Any]:
+    """Natural cubic splines that are 1 at one of the evenly spaced knots and 0 at the others, and their derivatives."""
+    basis = CubicSpline(np.linspace(0.0, 1.0, knots), np.eye(knots), bc_type="natural")
+    return basis, basis.derivative()
+
+
+def _spline(
+    x: NDArray[np.float64], y: NDArray[np.float64], weights: NDArray[np.float64], knots: int
+) -> NDArray[np.float64]:
+    """Least-squares natural cubic spline, by its heights at the knots; ends of the curve count like any row.
+
+    Fewer scores than knots leave a choice: the heights closest to the straight line between the ends.
+    """
     root = np.sqrt(np.append(weights[:1], weights))
-    values = np.linalg.lstsq(cardinal(x) * root[:, None], y * root, rcond=None)[0]
-    return CubicSpline(grid, values, bc_type="natural")
+    bent = np.linalg.lstsq(_cardinal(knots)[0](x) * root[:, None], (y - y[-1] * x) * root, rcond=None)[0]
+    return bent + y[-1] * np.linspace(0.0, 1.0, knots)
 
 
 def _spread(places: NDArray[np.float64], most: int) -> NDArray[np.int64]:
