@@ -69,3 +69,20 @@ def test_shapes_that_do_not_fit_are_refused(shape):
         _core.add_class_kernels(
             np.zeros((2, 4)), np.zeros(4), None, np.array([0, 4]), 0, None, 1.0, 1, np.zeros((2, 1)), np.zeros(shape)
         )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_tile_whose_terms_all_vanish_changes_no_bit(dtype):
+    rng = np.random.default_rng(0)
+    near, far = rng.normal(size=(5, 30)).astype(dtype), rng.normal(size=(5, 30)).astype(dtype) - 800
+    starts, zeros = np.array([0, 20, 40, 60], dtype=np.int64), np.zeros(30)
+    shifts, sums = np.full((5, 1), -np.inf), np.zeros((5, 3))
+    _core.add_class_kernels(near, zeros, None, starts, 0, None, 1.0, 1, shifts, sums)
+    before = shifts.tobytes(), sums.tobytes()
+    _core.add_class_kernels(far, zeros, None, starts, 30, None, 1.0, 1, shifts, sums)
+    assert (shifts.tobytes(), sums.tobytes()) == before
+    raised, whole = np.full((5, 1), -np.inf), np.zeros((5, 3))
+    _core.add_class_kernels(far, zeros, None, starts, 30, None, 1.0, 1, raised, whole)
+    assert (whole[:, 1:] > 0).all()  # the same terms count where nothing is nearer
+    _core.add_class_kernels(near, zeros, None, starts, 0, None, 1.0, 1, raised, whole)
+    np.testing.assert_allclose(whole, sums, rtol=1e-6)
