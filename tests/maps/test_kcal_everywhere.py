@@ -64,6 +64,34 @@ def test_a_file_without_embeddings_is_told_so(file, capsys):
     assert "kcal failed: KCal needs embeddings" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", [False, True])
+def test_a_file_of_embeddings_and_labels_is_enough_for_kcal(file, capsys, words):
+    with np.load(file) as z:
+        parts = {k: z[k] for k in z.files if not k.startswith("logits")}
+    if words:
+        parts |= {k: np.array(["ant", "bee", "cat"])[v] for k, v in parts.items() if k.startswith("labels")}
+    alone, saved = file.with_name("alone.npz"), str(file.with_name("k.calibrant"))
+    np.savez(alone, **parts)
+    assert main(["fit", str(alone), "--method", "kcal", "-o", saved, "--json"]) == 0
+    test = json.loads(capsys.readouterr().out)["test"]
+    assert test["after"]["nll"] < 0.5 * test["before"]["nll"]
+    assert test["before"]["nll"] == pytest.approx(np.log(3), abs=0.05)
+    bare = file.with_name("bare.npz")
+    np.savez(bare, embeddings=parts["embeddings_test"])
+    out = str(file.with_name("p.csv"))
+    assert main(["apply", saved, str(bare), "-o", out, "-q"]) == 0
+    wanted = calibrant.load(saved).predict_proba(parts["embeddings_test"])
+    np.testing.assert_allclose(np.loadtxt(out, delimiter=",", skiprows=1), wanted, atol=1e-12)
+    header = file.with_name("p.csv").read_text().splitlines()[0].split(",")
+    assert header == (["prob_ant", "prob_bee", "prob_cat"] if words else ["prob_0", "prob_1", "prob_2"])
+    assert main(["measure", str(alone), "--calibrator", saved, "-q"]) == 0
+    assert main(["inspect", str(alone)]) == 0
+    capsys.readouterr()
+    for command in (["measure"], ["compare"], ["fit", "--method", "ts", "-o", saved]):
+        assert main([command[0], str(alone), *command[1:]]) == 3
+        assert "has embeddings only" in capsys.readouterr().err
+
+
 def test_compare_chooses_and_refits_on_embeddings(file):
     with np.load(file) as z:
         scores, y, rows = z["logits_val"], z["labels_val"], z["embeddings_val"]

@@ -16,6 +16,7 @@ __all__ = ["compared", "report_context"]
 
 def compared(data: Dataset, seed: int, progress: Any, settings: dict[str, Any], names: dict[str, Any]) -> Comparison:
     """Compare maps: on the test part or file where there is one and no number of folds was asked for."""
+    data.need_scores("comparing")
     rows, wanted = data.fit, settings["methods"]
     other = read(settings["test"], **names) if settings["test"] else data
     test = other.judged if settings["test"] else data.test

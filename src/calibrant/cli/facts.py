@@ -18,9 +18,12 @@ def facts(data: Dataset, rows: Rows) -> dict[str, Any]:
     scores = np.asarray(rows.scores)
     found: dict[str, Any] = {
         "rows": len(rows),
-        "scores": f"{scores.dtype} {scores.shape}, {scores.min():.6g} to {scores.max():.6g}",
+        "embeddings" if data.kind == "embeddings" else "scores": f"{scores.dtype} {scores.shape}, "
+        f"{scores.min():.6g} to {scores.max():.6g}",
         "keys": dict(rows.keys or {}),
     }
+    if data.kind == "embeddings":
+        return found
     p = softmax(as_scores(rows.scores, data.kind).logits)
     found["exact_zeros"], found["exact_ones"] = int((p == 0).sum()), int((p == 1).sum())
     found["tied_rows"] = int(((p == p.max(axis=1, keepdims=True)).sum(axis=1) > 1).sum())

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..calibrator import Calibrator
 from ..files import Dataset, Rows
 from ..metrics import brier, ece, ece_sweep, nll
@@ -22,12 +25,23 @@ def fit(calibrator: Calibrator, data: Dataset) -> Calibrator:
 
 
 def judge(fitted: Calibrator, data: Dataset, rows: Rows) -> dict[str, dict[str, float]]:
-    """Return the metrics of some rows before and after a map."""
+    """Return the metrics of some rows before and after a map; before is the class frequencies without scores."""
     return {"before": _plain_metrics(data, rows, None), "after": _plain_metrics(data, rows, fitted)}
 
 
 def _plain_metrics(data: Dataset, rows: Rows, fitted: Calibrator | None) -> dict[str, float]:
-    p, y = probabilities(data, rows, fitted), data.labels(rows)
+    y = data.labels(rows)
+    known = fitted is not None or data.kind != "embeddings"
+    p = probabilities(data, rows, fitted) if known else _frequencies(data, len(rows))
     options: dict[str, Any] = {"sample_weight": rows.weights}
     options |= {"classes": data.classes} if p.ndim == 2 and not data.plain_classes else {}
     return {metric.__name__: float(metric(y, p, **options)) for metric in (nll, brier, ece, ece_sweep)}
+
+
+def _frequencies(data: Dataset, n: int) -> NDArray[np.float64]:
+    """The share of each class in the rows for fitting, n times: what is known where there are no scores."""
+    y, weights = data.labels(data.fit), data.fit.weights
+    own = np.ones(len(y)) if weights is None else weights
+    share = np.array([own[y == c].sum() for c in data.classes]) / own.sum()
+    share = np.maximum(share, 1e-10)  # a class of the test rows alone
+    return np.tile(share / share.sum(), (n, 1))

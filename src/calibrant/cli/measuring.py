@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
@@ -15,13 +16,24 @@ from ..validation import as_scores
 if TYPE_CHECKING:
     from ..calibrator import Calibrator
 
-__all__ = ["announce", "inputs_of", "measured_parts", "predict", "probabilities"]
+__all__ = ["announce", "inputs_of", "measured_parts", "predict", "probabilities", "with_classes_of"]
 
 
 def announce(calibrator: Calibrator, data: Dataset) -> None:
     """Tell a map on scores what the file says they are."""
     if calibrator.traits.needs == "scores":
+        data.need_scores(type(calibrator).__name__)
         calibrator.set_params(inputs=data.kind)
+
+
+def with_classes_of(fitted: Calibrator | None, data: Dataset) -> Dataset:
+    """Return the data with the classes of the map where embeddings alone do not say them."""
+    if fitted is None or data.kind != "embeddings" or data.classes.tolist() == fitted.classes_.tolist():
+        return data
+    known = fitted.classes_.tolist()
+    if strange := [c for c in data.classes.tolist() if c not in known]:
+        raise InvalidInput(f"{data.path} has labels that the map does not know", seen=", ".join(map(str, strange[:6])))
+    return replace(data, classes=fitted.classes_, class_names=[str(c) for c in known])
 
 
 def inputs_of(calibrator: Calibrator, data: Dataset, rows: Rows) -> NDArray[Any]:
@@ -51,12 +63,15 @@ def predict(fitted: Calibrator, data: Dataset, rows: Rows) -> NDArray[Any]:
 def probabilities(data: Dataset, rows: Rows, fitted: Calibrator | None = None) -> NDArray[Any]:
     """Return probabilities as they came or as a map corrects them: (n, K), or (n,) for the probability of an event."""
     raw = fitted is None
+    if raw:
+        data.need_scores("measuring without a map")
     found = softmax(as_scores(rows.scores, data.kind).logits) if raw else predict(fitted, data, rows)
     return found[:, 1] if rows.scores.ndim == 1 else found
 
 
 def measured_parts(data: Dataset, fitted: Calibrator | None, seed: int) -> dict[str, dict[str, Any]]:
     """Measure the test part of a split, or each of several sets."""
+    data = with_classes_of(fitted, data)
     chosen = {"test": data.test} if data.test is not None else dict(data.parts)
     return {name: measured(data, rows, fitted, seed) for name, rows in chosen.items()}
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
-from ..validation import as_labels, as_scores, as_weights
+from ..validation import as_embeddings, as_labels, as_scores, as_weights
 from .dataset import Dataset, Rows
 from .roles import FIT, SCORE_ROLES, TEST, role_of
 
@@ -86,9 +86,7 @@ def _parts(path: str, pieces: Sequence[Piece], names: Names, keys: Sequence[str]
     for part in dict.fromkeys(piece.part for piece in pieces):
         own = [piece for piece in pieces if piece.part == part]
         scores = _choose_scores(path, [p for p in own if p.role in SCORE_ROLES], names)
-        if scores is None:
-            continue
-        groups[part] = {"scores": scores}
+        groups[part] = {} if scores is None else {"scores": scores}
         for role in ("labels", "embeddings", "weights", "groups"):
             candidates = [p for p in own if p.role == role]
             if len(candidates) > 1:
@@ -97,14 +95,17 @@ def _parts(path: str, pieces: Sequence[Piece], names: Names, keys: Sequence[str]
                 )
             if candidates:
                 groups[part][role] = candidates[0]
-    if not groups:
+    found = {part: group for part, group in groups.items() if "scores" in group}
+    if not found:  # embeddings alone are enough for some maps
+        found = {part: {"scores": g["embeddings"], **g} for part, g in groups.items() if "embeddings" in g}
+    if not found:
         raise InvalidInput(
             f"{path} has no scores",
             seen=_list(keys),
             allowed="a key or column named logits, probs or scores",
             hint="name the one that holds them with --scores, and say --kind logits or --kind probs",
         )
-    return _selected(path, groups, names.part)
+    return _selected(path, found, names.part)
 
 
 def _selected(path: str, groups: dict[str, Group], part: str | None) -> dict[str, Group]:
@@ -150,7 +151,10 @@ def _check_arrays(path: str, group: Group, kind: str) -> None:
     scores = group["scores"]
     if scores.values.dtype.kind not in "fiub":
         raise InvalidInput(f"{path}: {scores.key} must hold numbers", seen=f"values of type {scores.values.dtype}")
-    as_scores(scores.values, kind, name=f"{path}: {scores.key}")
+    if kind == "embeddings":
+        as_embeddings(scores.values, name=f"{path}: {scores.key}")
+    else:
+        as_scores(scores.values, kind, name=f"{path}: {scores.key}")
     for role in ("embeddings", "labels", "weights", "groups"):
         if role in group and len(np.atleast_1d(group[role].values)) != len(scores.values):
             raise InvalidInput(
@@ -176,27 +180,29 @@ def _classes(path: str, pieces: Sequence[Piece], parts: dict[str, Group]) -> tup
     """The label of each column, the same for all parts, and the names to show."""
     first = next(iter(parts.values()))["scores"]
     shape = first.values.shape
-    k = 2 if len(shape) == 1 or shape[1] == 1 else shape[1]
+    embedded = first.role == "embeddings"
+    k = None if embedded else 2 if len(shape) == 1 or shape[1] == 1 else shape[1]
     for group in parts.values():
         other = group["scores"].values.shape
         if other[1:] != shape[1:]:
             raise InvalidInput(
-                f"{path}: the parts have different numbers of classes",
+                f"{path}: the parts have different numbers of {'columns' if embedded else 'classes'}",
                 seen=f"{first.key} {shape}, {group['scores'].key} {other}",
             )
     named = _class_names(path, pieces, first, k)
     labelled = [group["labels"] for group in parts.values() if "labels" in group]
     if not labelled:
-        return (np.arange(k) if named is None else np.asarray(named)), [str(c) for c in (named or range(k))]
+        return (np.arange(k or 0) if named is None else np.asarray(named)), [str(c) for c in (named or range(k or 0))]
     values = np.concatenate([np.atleast_1d(piece.values) for piece in labelled])
     name = f"{path}: {labelled[0].key}"
     # Labels that are of the kind of the names are names; integers beside names in words are positions.
     by_name = named is not None and isinstance(named[0], str) == (values.dtype.kind in "OU")
-    _, classes = as_labels(values, k, len(values), classes=named if by_name else None, name=name)
+    positions = list(range(len(named))) if embedded and named is not None else None
+    _, classes = as_labels(values, k, len(values), classes=named if by_name else positions, name=name)
     return classes, [str(c) for c in (named if named is not None else classes.tolist())]
 
 
-def _class_names(path: str, pieces: Sequence[Piece], scores: Piece, k: int) -> list[Any] | None:
+def _class_names(path: str, pieces: Sequence[Piece], scores: Piece, k: int | None) -> list[Any] | None:
     """Names from a key ``classes`` or from the columns, as integers where every one is; None where there are none."""
     given = next((p for p in pieces if p.role == "classes"), None)
     names = None if given is None else given.values.ravel().tolist()
@@ -204,6 +210,7 @@ def _class_names(path: str, pieces: Sequence[Piece], scores: Piece, k: int) -> l
         names = list(scores.columns)
     if names is None:
         return None
+    k = len(names) if k is None else k
     if len(names) != k or len(set(names)) != k:
         raise InvalidInput(
             f"{path}: the class names must name each column once", seen=f"{len(names)} names for {k} columns"

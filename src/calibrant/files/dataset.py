@@ -22,6 +22,7 @@ class Rows:
     Attributes
     ----------
     scores : array of shape (n, K), or (n,) for two classes
+        The embeddings where the file has nothing else.
     labels : array of shape (n,), or None where the file has none
     embeddings : array of shape (n, d), or None
     weights, groups : array of shape (n,), or None
@@ -47,11 +48,12 @@ class Dataset:
     Attributes
     ----------
     path : str
-    kind : {"logits", "probabilities"}
+    kind : {"logits", "probabilities", "embeddings"}
+        The last where the file has embeddings and no scores.
     parts : dict of Rows
         Under "" where there is no split, else under "val", "test" or the name in the keys.
     classes : array of shape (K,)
-        The label of each column.
+        The label of each column of the scores; of embeddings alone, those that the labels or a key ``classes`` name.
     class_names : sequence of str
         What to call them: the names of the columns or of a key ``classes`` where there are such.
     digest : str
@@ -93,6 +95,15 @@ class Dataset:
                 hint="name the one that holds them with --labels",
             )
         return rows.labels
+
+    def need_scores(self, what: str) -> None:
+        """Raise where the file has embeddings only."""
+        if self.kind == "embeddings":
+            raise InvalidInput(
+                f"{what} needs scores, and {self.path} has embeddings only",
+                allowed="a key or column named logits, probs or scores",
+                hint="maps on embeddings, such as kcal, can be fitted, applied and measured without",
+            )
 
     @property
     def plain_classes(self) -> bool:

@@ -30,12 +30,12 @@ def command(calibrator: str, file: str, output: str, names: Any, as_json: bool, 
     """Apply a saved map to the scores of a file."""
     from ...files.writing import write_probabilities
     from ...loading import load
-    from ..measuring import predict
+    from ..measuring import predict, with_classes_of
 
     if output == "-" and as_json:
         raise click.UsageError("--json and --output - both claim standard output; hint: name a file")
     fitted = load(calibrator)
-    data = read_data(file, names)
+    data = with_classes_of(fitted, read_data(file, names))
     parts = {name: predict(fitted, data, rows) for name, rows in data.parts.items()}
     write_probabilities(output, data, parts)
     rows = {name or "all": len(p) for name, p in parts.items()}
