@@ -179,14 +179,13 @@ CALIBRANT_INLINE void choose_shared(const T* scores, std::int64_t k, const T* ed
     }
 }
 
-// The same for kWidth columns with a table each, k columns apart from edge to edge.
+// The same for kWidth columns with a table each; edge by edge, kWidth to an edge.
 template <class T>
-CALIBRANT_INLINE void choose_own(const T* scores, std::int64_t k, const T* edges, const T* table, std::int64_t count,
-                                 T* out) {
+CALIBRANT_INLINE void choose_own(const T* scores, const T* edges, const T* table, std::int64_t count, T* out) {
     T own[kWidth], answer[kWidth];
     for (std::int64_t l = 0; l < kWidth; ++l) own[l] = scores[l], answer[l] = table[l];
     for (std::int64_t m = 0; m < count; ++m) {
-        const T *edge = edges + m * k, *next = table + (m + 1) * k;
+        const T *edge = edges + m * kWidth, *next = table + (m + 1) * kWidth;
 #pragma omp simd
         for (std::int64_t l = 0; l < kWidth; ++l) answer[l] = own[l] >= edge[l] ? next[l] : answer[l];
     }
@@ -206,40 +205,44 @@ CALIBRANT_INLINE void row_shared(const T* odds, std::int64_t k, const T* edges, 
     for (std::int64_t j = 0; j < k; ++j) out[j] = table[bin[j]];
 }
 
-// One table a class; edges and table are stored edge by edge, (count, k), so that neighbouring classes lie together, and
-// serve a few rows before they leave the cache.
-constexpr std::int64_t kBatch = 8;
+// One table a class. Edges and tables of kWidth classes lie together (see tiled) and serve a few rows before they leave
+// the cache.
+constexpr std::int64_t kBatch = 4;
 
 template <class T>
 CALIBRANT_INLINE void rows_own(const T* odds, std::int64_t rows, std::int64_t k, const T* edges, const T* table,
                                std::int64_t count, T* out) {
-    for (std::int64_t j = 0; j < k; j += kWidth) {
+    for (std::int64_t j = 0; j < k; j += kWidth, edges += count * kWidth, table += (count + 1) * kWidth) {
+        const std::int64_t width = std::min(kWidth, k - j);
         for (std::int64_t i = 0; i < rows; ++i) {
-            const T* own = odds + i * k;
-            T* answer = out + i * k;
-            if (j + kWidth <= k) {
-                choose_own<T>(own + j, k, edges + j, table + j, count, answer + j);
+            const T* own = odds + i * k + j;
+            T* answer = out + i * k + j;
+            if (width == kWidth) {
+                choose_own(own, edges, table, count, answer);
                 continue;
             }
-            for (std::int64_t c = j; c < k; ++c) {
-                T last = table[c];
-                for (std::int64_t m = 0; m < count; ++m) last = own[c] >= edges[m * k + c] ? table[(m + 1) * k + c] : last;
-                answer[c] = last;
-            }
+            T padded[kWidth] = {};
+            std::copy(own, own + width, padded);
+            choose_own(padded, edges, table, count, padded);
+            std::copy(padded, padded + width, answer);
         }
     }
 }
 
 template <class T>
 CALIBRANT_INLINE double row_sum(const T* q, std::int64_t k) {
-    constexpr std::int64_t chunk = 512;  // lanes are emptied into a double this often
+    constexpr std::int64_t chunk = 2048;  // lanes are emptied into a double this often
     double sum = 0;
     for (std::int64_t from = 0; from < k; from += chunk) {
+        T lanes[kWidth] = {};
         const std::int64_t to = std::min(from + chunk, k);
-        T s = 0;
-#pragma omp simd reduction(+ : s)
-        for (std::int64_t j = from; j < to; ++j) s += q[j];
-        sum += s;
+        std::int64_t j = from;
+        for (; j + kWidth <= to; j += kWidth) {
+#pragma omp simd
+            for (std::int64_t l = 0; l < kWidth; ++l) lanes[l] += q[j + l];
+        }
+        for (std::int64_t l = 0; l < kWidth; ++l) sum += lanes[l];
+        for (; j < to; ++j) sum += q[j];
     }
     return sum;
 }
@@ -307,12 +310,13 @@ std::vector<T> cast(const double* values, std::int64_t count) {
     return std::vector<T>(values, values + count);
 }
 
-// (tables, count) to (count, tables).
+// (tables, count) to (tables / kWidth, count, kWidth), the last tile filled up with zeros.
 template <class T>
-std::vector<T> transposed(const std::vector<T>& values, std::int64_t tables, std::int64_t count) {
-    std::vector<T> out(values.size());
+std::vector<T> tiled(const std::vector<T>& values, std::int64_t tables, std::int64_t count) {
+    std::vector<T> out((tables + kWidth - 1) / kWidth * kWidth * count);
     for (std::int64_t t = 0; t < tables; ++t)
-        for (std::int64_t m = 0; m < count; ++m) out[m * tables + t] = values[t * count + m];
+        for (std::int64_t m = 0; m < count; ++m)
+            out[(t / kWidth * count + m) * kWidth + t % kWidth] = values[t * count + m];
     return out;
 }
 
@@ -360,8 +364,8 @@ void bin_lift(const T* logits, std::int64_t n, std::int64_t k, const double* edg
     Edges<T> found = shared ? prepared<T>(edges, n_edges) : Edges<T>{ceilings<T>(edges, tables * n_edges), n_edges, 0};
     std::vector<T> answers = cast<T>(table, tables * (n_edges + 1));
     if (!shared) {
-        found.values = transposed(found.values, tables, n_edges);
-        answers = transposed(answers, tables, n_edges + 1);
+        found.values = tiled(found.values, tables, n_edges);
+        answers = tiled(answers, tables, n_edges + 1);
     }
     for_blocks(n, k, threads, [&](std::int64_t, std::int64_t from, std::int64_t to) {
         std::vector<T> odds((shared ? 1 : kBatch) * k);
