@@ -28,10 +28,7 @@ bench: $(VENV)/ready $(PEERS)/ready  ## speed, memory and quality beside the pee
 	$(BIN)/python benchmarks/quality.py
 
 papers: $(VENV)/ready-dev  ## the papers' tables and figures on our data; takes an hour
-	$(BIN)/python benchmarks/estimators.py figure4
-	$(BIN)/python benchmarks/estimators.py figure6
-	$(BIN)/python benchmarks/estimators.py figure8
-	$(BIN)/python benchmarks/estimators.py kde
+	$(BIN)/python benchmarks/estimators.py all
 	$(BIN)/python benchmarks/mixnmatch.py
 	$(BIN)/python benchmarks/imax_tables.py
 	$(BIN)/python benchmarks/embeddings.py
