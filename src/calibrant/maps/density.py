@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy.optimize import minimize_scalar
 from .. import _core
 from ..arrays import row_blocks, row_subsample
 from ..passes import Sample
-from ..threads import get_threads
+from ..threads import get_threads, one_blas_thread
 
 __all__ = [
     "TRIAL_ROWS",
@@ -86,21 +87,28 @@ def class_probabilities(
     stay in the cache until their kernels are summed.
     """
     answers = np.empty((len(points), len(support.prior)), dtype=points.dtype)
-    for rows in row_blocks(len(points), len(support.prior), _TILE_ROWS * max(len(support.prior), 1)):
+
+    def answer(rows: slice) -> None:
         block = points[rows].astype(support.points.dtype, copy=False) - support.centre
-        sums = _Sums(support, half_norms(block), bandwidth)
+        sums = _Sums(support, half_norms(block), bandwidth, 1)
         for first in range(0, len(support.points), _TILE_COLUMNS):
             tile = slice(first, first + _TILE_COLUMNS)
             sums.add(block @ support.points[tile].T, tile, None if skip is None else skip[rows])
         sums.finish(answers[rows])
+
+    blocks = row_blocks(len(points), len(support.prior), _TILE_ROWS * max(len(support.prior), 1))
+    # a thread for each block: the threads of a BLAS and those of the core would wait for each other at every tile
+    with one_blas_thread(), ThreadPoolExecutor(get_threads()) as pool:
+        for _ in pool.map(answer, blocks):
+            pass
     return answers
 
 
 class _Sums:
     """Kernel sums of some rows, class by class, as they grow from tile to tile."""
 
-    def __init__(self, support: Support, own: Array, bandwidth: float) -> None:
-        self.support, self.own, self.scale = support, own, 1.0 / bandwidth**2
+    def __init__(self, support: Support, own: Array, bandwidth: float, threads: int) -> None:
+        self.support, self.own, self.scale, self.threads = support, own, 1.0 / bandwidth**2, threads
         self.shifts = np.full((len(own), 1), -np.inf)
         self.sums = np.zeros((len(own), len(support.prior)))
 
@@ -116,7 +124,7 @@ class _Sums:
             tile.start,
             skip,
             self.scale,
-            get_threads(),
+            self.threads,
             self.shifts,
             self.sums,
         )
@@ -124,7 +132,7 @@ class _Sums:
     def finish(self, out: NDArray[np.floating]) -> None:
         """Turn the sums into probabilities."""
         _core.finish_class_kernels(
-            self.sums, self.shifts, self.own, self.support.prior, self.scale, _ZERO_LOG, _CLIP, get_threads(), out
+            self.sums, self.shifts, self.own, self.support.prior, self.scale, _ZERO_LOG, _CLIP, self.threads, out
         )
 
 
@@ -149,7 +157,7 @@ class Trial:
 
     def losses(self, bandwidth: float) -> Array:
         """The log-loss of each row, clipped."""
-        sums = _Sums(self.support, self.own, bandwidth)
+        sums = _Sums(self.support, self.own, bandwidth, get_threads())
         sums.add(self.products, slice(0, len(self.support.points)), self.skip)
         p = np.empty_like(sums.sums)
         sums.finish(p)

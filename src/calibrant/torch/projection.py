@@ -51,12 +51,14 @@ def train_projection(
 ) -> tuple[list[Array], list[float]]:
     """Learn u = Wx + b, and with ``hidden`` u + V·ELU(u), on standardised rows (KCal, Figure 6; App. D without).
 
-    Standardising by the statistics of all rows is batch normalisation whose affine part W and b absorb. A step draws a
-    batch to predict and up to 20 background rows a class from the rest; a class's kernel sum is rescaled by its size
-    over the number drawn (Eq. 12). The kernel's width is one: W carries the scale. Stochastic gradients as in
-    the paper, but with Adam's steps and from ``start`` (discriminant directions) instead of random numbers: plain SGD
-    with momentum was clearly behind where there are many classes (docs/methods/kcal.md). The rate is halved when the loss of held-out rows has not fallen for a while, and after three halvings without a gain training
-    stops; the best parameters seen are returned, with the held-out losses. It runs on CUDA where there is a device.
+    Standardising by the statistics of all rows is batch normalisation whose affine part W and b absorb. A step
+    draws a batch to predict and up to 20 background rows a class from the rest; a class's kernel sum is rescaled by
+    its size over the number drawn (Eq. 12). The kernel's width is one: W carries the scale. Stochastic gradients as
+    in the paper, but with Adam's steps and from ``start`` (discriminant directions) instead of random numbers:
+    plain SGD with momentum was clearly behind where there are many classes (docs/methods/kcal.md). The rate is
+    halved when the loss of held-out rows has not fallen for a while, and after three halvings without a gain
+    training stops; the best parameters seen are returned, with the held-out losses. It runs on CUDA where there is
+    a device.
     """
     torch = _torch()
     device = "cuda" if torch.cuda.is_available() else "cpu"
