@@ -20,7 +20,7 @@ from calibrant.maps import density
 
 def clouds(n: int, d: int, k: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     generator = np.random.default_rng(seed)
-    centres = np.random.default_rng(0).normal(size=(k, d))
+    centres = 0.4 * np.random.default_rng(0).normal(size=(k, d))  # classes overlap, so that no kernel underflows
     labels = np.concatenate([np.arange(k), generator.integers(k, size=n - k)])
     return (centres[labels] + generator.normal(size=(n, d))).astype(np.float32), labels
 
