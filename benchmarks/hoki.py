@@ -100,7 +100,7 @@ def speed_line(
 
 def confidence_error(kind: str, parts: Parts, **parameters: object) -> tuple[float, calibrant.Hoki]:
     fit, labels, test, truth = parts
-    hoki = calibrant.Hoki(inputs=kind, **parameters).fit(fit, labels)  # type: ignore[arg-type]
+    hoki = calibrant.Hoki(inputs=kind, **parameters).fit(fit, labels)
     return ece(hoki.predict(test) == truth, hoki.predict_confidence(test)), hoki
 
 

@@ -63,9 +63,9 @@ def information(calibrator: OneVsRest, z: np.ndarray, y: np.ndarray) -> float:
     """Mutual information of the bins on the evaluation half: of the merged pairs, or the mean over classes."""
     scores = log_odds(z)
     if len(calibrator.maps_) == 1:
-        return mutual_information(y, scores, calibrator.maps_[0].edges_)  # type: ignore[attr-defined]
+        return mutual_information(y, scores, calibrator.maps_[0].edges_)
     own = [
-        mutual_information((y == k).astype(int), scores[:, k], calibrator.maps_[g].edges_)  # type: ignore[attr-defined]
+        mutual_information((y == k).astype(int), scores[:, k], calibrator.maps_[g].edges_)
         for k, g in enumerate(calibrator.groups_)
     ]
     return float(np.mean(own))
@@ -87,7 +87,7 @@ def figures(calibrator: Calibrator, z: np.ndarray, y: np.ndarray) -> dict[str, f
         "nll": nll(y, p),
     }
     if binned:
-        found["mi"] = information(calibrator, z, y)  # type: ignore[arg-type]
+        found["mi"] = information(calibrator, z, y)
     return found
 
 

@@ -42,7 +42,7 @@ def test_every_command_has_help_and_the_listed_line(name: str, capsys: pytest.Ca
     assert main([name, "--help"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert COMMANDS[name] in shown
-    command = program.get_command(None, name)  # type: ignore[arg-type]
+    command = program.get_command(None, name)
     assert command is not None
     assert command.name == name
     for option in ("--json", "--seed", "--threads", "--quiet", "--debug"):

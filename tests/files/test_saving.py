@@ -107,7 +107,7 @@ def test_every_kind_of_value_survives(tmp_path: Path) -> None:
     fitted.save(tmp_path / "m")
     loaded = calibrant.load(tmp_path / "m")
     assert isinstance(loaded, Odd)
-    assert _same(loaded.things_, fitted.things_)  # type: ignore[attr-defined]
+    assert _same(loaded.things_, fitted.things_)
     assert loaded.table == {"a": [1, 2]}
     assert _same(loaded.fit_report_.details, fitted.fit_report_.details)
 

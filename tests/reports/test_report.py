@@ -127,7 +127,7 @@ def test_many_classes_stay_below_a_megabyte(tmp_path: Path) -> None:
 
 def test_wrong_use_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="report can be about"):
-        report(np.zeros(3), tmp_path / "r.html")  # type: ignore[arg-type]
+        report(np.zeros(3), tmp_path / "r.html")
     z, y = overconfident(100, 3)
     with pytest.raises(FileProblem):
         report(make("ts").fit(z, y), tmp_path / "none" / "r.html")

@@ -27,7 +27,7 @@ def test_the_map_that_made_the_data_is_chosen() -> None:
     assert found["ts"].against_identity["nll"].value < 0
     assert found["uniform"].metrics["nll"].value == pytest.approx(np.log(5))
     assert "ts" in found.reason
-    assert found.refit_.temperature_ == pytest.approx(2.5, rel=0.1)  # type: ignore[attr-defined]
+    assert found.refit_.temperature_ == pytest.approx(2.5, rel=0.1)
 
 
 def test_calibrated_scores_are_left_alone() -> None:
@@ -237,7 +237,7 @@ def test_auto_calibrator_is_a_calibrator(tmp_path: Path) -> None:
     auto.save(tmp_path / "m.calibrant")
     loaded = calibrant.load(tmp_path / "m.calibrant")
     assert loaded.predict_proba(z).tobytes() == auto.predict_proba(z).tobytes()
-    assert loaded.reason_ == auto.reason_  # type: ignore[attr-defined]
+    assert loaded.reason_ == auto.reason_
 
 
 def test_all_maps_run_on_a_small_problem() -> None:
