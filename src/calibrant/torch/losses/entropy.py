@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ...parameters import Number
-from .rows import as_rows, check, is_soft, reduced
+from .rows import RowLoss, as_rows, check, is_soft, reduced
 
 __all__ = ["EntropyRegularizedLoss", "entropy", "entropy_regularized_loss"]
 
@@ -49,26 +49,16 @@ def entropy_regularized_loss(
     return loss - strength * reduced(torch.where(counted, spread, torch.zeros_like(spread)), reduction, counted.sum())
 
 
-class EntropyRegularizedLoss(nn.Module):
+class EntropyRegularizedLoss(RowLoss):
     """`entropy_regularized_loss` as a module."""
-
-    weight: Tensor | None
 
     def __init__(
         self, strength: float = 0.1, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"
     ) -> None:
-        super().__init__()
+        super().__init__(weight, ignore_index, reduction)
         check("EntropyRegularizedLoss", reduction, strength=(strength, _STRENGTH))
-        self.strength, self.ignore_index, self.reduction = strength, ignore_index, reduction
-        self.register_buffer("weight", weight)
+        self.strength = strength
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Return the loss."""
-        return entropy_regularized_loss(
-            logits,
-            targets,
-            self.strength,
-            weight=self.weight,
-            ignore_index=self.ignore_index,
-            reduction=self.reduction,
-        )
+        return entropy_regularized_loss(logits, targets, self.strength, **self.shared())

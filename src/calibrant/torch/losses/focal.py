@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ...parameters import Number
-from .rows import as_rows, check, is_soft, reduced
+from .rows import RowLoss, as_rows, check, is_soft, reduced
 
 __all__ = ["FocalLoss", "flsd53", "focal_loss"]
 
@@ -80,26 +80,16 @@ def _shape(logits: Tensor) -> torch.Size:
     return logits.shape[:1] + logits.shape[2:] if logits.dim() > 1 else torch.Size()
 
 
-class FocalLoss(nn.Module):
+class FocalLoss(RowLoss):
     """`focal_loss` as a module; ``FocalLoss(flsd53)`` has the sample-dependent γ of Mukhoti et al. (2020)."""
-
-    weight: Tensor | None
 
     def __init__(
         self, gamma: Gamma = 3.0, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"
     ) -> None:
-        super().__init__()
+        super().__init__(weight, ignore_index, reduction)
         check("FocalLoss", reduction, gamma=(0.0 if callable(gamma) else gamma, _GAMMA))
-        self.gamma, self.ignore_index, self.reduction = gamma, ignore_index, reduction
-        self.register_buffer("weight", weight)
+        self.gamma = gamma
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Return the loss."""
-        return focal_loss(
-            logits,
-            targets,
-            self.gamma,
-            weight=self.weight,
-            ignore_index=self.ignore_index,
-            reduction=self.reduction,
-        )
+        return focal_loss(logits, targets, self.gamma, **self.shared())

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ...errors import InvalidInput
 
-__all__ = ["as_rows", "check", "is_soft", "reduced", "root", "top_label"]
+__all__ = ["RowLoss", "as_rows", "check", "is_soft", "reduced", "root", "top_label"]
 
 _REDUCTIONS = ("mean", "sum", "none")
 
@@ -21,6 +21,21 @@ def check(owner: str, reduction: str = "mean", **numbers: tuple[Any, Any]) -> No
     for name, (value, constraint) in numbers.items():
         if not constraint.accepts(value):
             raise InvalidInput(f"{owner}: {name} is not valid", seen=repr(value), allowed=constraint.allowed)
+
+
+class RowLoss(nn.Module):
+    """What losses of rows share as modules: class weights that move with it, an index to ignore, a reduction."""
+
+    weight: Tensor | None
+
+    def __init__(self, weight: Tensor | None, ignore_index: int, reduction: str) -> None:
+        super().__init__()
+        self.ignore_index, self.reduction = ignore_index, reduction
+        self.register_buffer("weight", weight)
+
+    def shared(self) -> dict[str, Any]:
+        """Return these as arguments of the function that the module stands for."""
+        return {"weight": self.weight, "ignore_index": self.ignore_index, "reduction": self.reduction}
 
 
 def is_soft(logits: Tensor, targets: Tensor) -> bool:

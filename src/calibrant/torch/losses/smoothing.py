@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from ...errors import InvalidInput
 from ...parameters import Integer, Number
-from .rows import check, is_soft
+from .rows import RowLoss, check, is_soft
 
 __all__ = ["LabelSmoothingLoss", "label_smoothing_loss", "mixup"]
 
@@ -40,29 +40,19 @@ def label_smoothing_loss(
     )
 
 
-class LabelSmoothingLoss(nn.Module):
+class LabelSmoothingLoss(RowLoss):
     """`label_smoothing_loss` as a module."""
-
-    weight: Tensor | None
 
     def __init__(
         self, smoothing: float = 0.05, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"
     ) -> None:
-        super().__init__()
+        super().__init__(weight, ignore_index, reduction)
         check("LabelSmoothingLoss", reduction, smoothing=(smoothing, _SMOOTHING))
-        self.smoothing, self.ignore_index, self.reduction = smoothing, ignore_index, reduction
-        self.register_buffer("weight", weight)
+        self.smoothing = smoothing
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Return the loss."""
-        return label_smoothing_loss(
-            logits,
-            targets,
-            self.smoothing,
-            weight=self.weight,
-            ignore_index=self.ignore_index,
-            reduction=self.reduction,
-        )
+        return label_smoothing_loss(logits, targets, self.smoothing, **self.shared())
 
 
 def mixup(
