@@ -37,11 +37,14 @@ def torch_metric(norm: str) -> Metric:
     return call
 
 
-def torch_accuracy(y: np.ndarray, p: np.ndarray) -> float:
+def torch_accuracy(y: np.ndarray, p: np.ndarray, top_k: int = 1) -> float:
     import torch
     from torchmetrics.functional.classification import multiclass_accuracy
 
-    return float(multiclass_accuracy(torch.from_numpy(p), torch.from_numpy(y), num_classes=p.shape[1], average="micro"))
+    answer = multiclass_accuracy(
+        torch.from_numpy(p), torch.from_numpy(y), num_classes=p.shape[1], average="micro", top_k=top_k
+    )
+    return float(answer)
 
 
 def one_hot(y: np.ndarray, p: np.ndarray) -> np.ndarray:
@@ -101,6 +104,13 @@ def vector_contenders() -> Contenders:
             },
         ),
         "accuracy": (ours.accuracy, {"torchmetrics": torch_accuracy}),
+        "top-5 accuracy": (
+            ours.top_k_accuracy,
+            {
+                "torchmetrics": lambda y, p: torch_accuracy(y, p, 5),
+                "scikit-learn": lambda y, p: sklearn.top_k_accuracy_score(y, p, k=5, labels=np.arange(p.shape[1])),
+            },
+        ),
         "ece_sweep": (ours.ece_sweep, {}),
         "ece_kde": (ours.ece_kde, {}),
         "smece": (ours.smece, {}),

@@ -1,12 +1,15 @@
 #include "bind.hpp"
-#include "metrics.hpp"
+#include "bins.hpp"
 #include "resample.hpp"
+#include "rows.hpp"
+#include "sweep.hpp"
+#include "triweight.hpp"
 
 namespace calibrant::python {
 namespace {
 
 template <class T>
-void bind_metrics(nb::module_& m) {
+void bind_rows(nb::module_& m) {
     m.def(
         "row_tops",
         [](Matrix<T> values, double tolerance, bool marginals, int threads) {
@@ -21,6 +24,24 @@ void bind_metrics(nb::module_& m) {
             return nb::make_tuple(top, column, squares, wrong);
         },
         "values"_a.noconvert(), "tolerance"_a, "marginals"_a, "threads"_a);
+    m.def(
+        "label_hits",
+        [](Matrix<T> values, Labels labels, std::int64_t most, double tolerance, bool marginals, int threads) {
+            require_rows(values, labels, {});
+            auto hits = fresh<bool>({values.shape(0)});
+            std::int64_t wrong;
+            {
+                nb::gil_scoped_release release;
+                wrong = calibrant::label_hits(values.data(), labels.data(), values.shape(0), values.shape(1), most,
+                                              tolerance, marginals, threads, hits.data());
+            }
+            return nb::make_tuple(hits, wrong);
+        },
+        "values"_a.noconvert(), "labels"_a, "most"_a, "tolerance"_a, "marginals"_a, "threads"_a);
+}
+
+template <class T>
+void bind_class_bins(nb::module_& m) {
     m.def(
         "class_bins",
         [](Matrix<T> values, Labels labels, Weights weights, Vector<double> edges, Vector<double> floors, int threads) {
@@ -105,8 +126,10 @@ void bind_resample(nb::module_& m) {
 }  // namespace
 
 void add_metrics(nb::module_& m) {
-    bind_metrics<float>(m);
-    bind_metrics<double>(m);
+    bind_rows<float>(m);
+    bind_rows<double>(m);
+    bind_class_bins<float>(m);
+    bind_class_bins<double>(m);
     bind_pairs(m);
     bind_sweep(m);
     bind_resample(m);

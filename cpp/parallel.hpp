@@ -15,13 +15,16 @@ inline std::int64_t block_rows(std::int64_t k) { return std::max<std::int64_t>(1
 
 inline std::int64_t block_count(std::int64_t n, std::int64_t k) { return (n + block_rows(k) - 1) / block_rows(k); }
 
-// Calls work(block, first_row, last_row) once for each block. Threads take runs of neighbouring blocks: two threads that
-// write into the same fresh huge page would wait for one another.
+// Blocks in a row for one thread: two threads that write into the same fresh huge page would wait for one another. Where
+// little is written, short runs keep a thread from waiting for the other's last one.
+constexpr std::int64_t kWritersRun = 16, kReadersRun = 2;
+
+// Calls work(block, first_row, last_row) once for each block. Threads take runs of at most `run_length` neighbouring blocks.
 template <class Work>
-void for_blocks(std::int64_t n, std::int64_t k, int threads, Work work) {
+void for_blocks(std::int64_t n, std::int64_t k, int threads, Work work, std::int64_t run_length = kWritersRun) {
     const std::int64_t rows = block_rows(k), blocks = block_count(n, k);
     std::atomic<std::int64_t> next{0};
-    const std::int64_t stride = std::max<std::int64_t>(1, std::min<std::int64_t>(16, blocks / (8 * threads)));
+    const std::int64_t stride = std::max<std::int64_t>(1, std::min<std::int64_t>(run_length, blocks / (8 * threads)));
     auto run = [&] {
         for (std::int64_t first; (first = next.fetch_add(stride)) < blocks;)
             for (std::int64_t b = first; b < std::min(blocks, first + stride); ++b)

@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 def row_tops(
     values: NDArray[Any], tolerance: float, marginals: bool, threads: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64], int]: ...
+def label_hits(
+    values: NDArray[Any], labels: NDArray[np.int64], most: int, tolerance: float, marginals: bool, threads: int
+) -> tuple[NDArray[np.bool_], int]: ...
 def class_bins(
     values: NDArray[Any],
     labels: NDArray[np.int64],

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import InvalidInput
 from ..parameters import Integer
-from ..validation import as_matrix
-from .views import Forecasts, read
+from ..validation import as_matrix, as_weights, label_hits, refuse_swapped
+from .views import Forecasts, read, read_labels
 
 __all__ = ["accuracy", "sharpness", "top_k_accuracy"]
 
@@ -57,25 +58,36 @@ def top_k_accuracy(
     """Share of rows whose label is among the k largest probabilities; ties as in `accuracy`."""
     if not Integer(1).accepts(k):
         raise InvalidInput("k is not valid", seen=repr(k), allowed=Integer(1).allowed)
-    forecasts = read(y_true, y_prob, sample_weight, classes=classes, marginals=marginals)
-    simple = k == 1 and raw_scores is None and not forecasts.is_event
-    right = (forecasts.given.top_column == forecasts.labels) if simple else _rank_of_label(forecasts, raw_scores) < k
-    return float(right.mean()) if forecasts.weights is None else float(np.average(right, weights=forecasts.weights))
+    refuse_swapped(y_true, y_prob)
+    probabilities, columns = as_matrix(y_prob, "y_prob")
+    if probabilities.ndim == 1 or probabilities.shape[1] == 1:
+        right, weights = _event_hits(read(y_true, probabilities, sample_weight, classes=classes), k, raw_scores)
+    else:
+        labels, _ = read_labels(y_true, probabilities, classes, columns)
+        right = label_hits(probabilities, labels, k, marginals=marginals)
+        weights = as_weights(sample_weight, len(labels))
+        if raw_scores is not None:
+            right = _ranks(probabilities, labels, raw_scores) < k
+    return np.count_nonzero(right) / len(right) if weights is None else float(np.average(right, weights=weights))
 
 
-def _rank_of_label(forecasts: Forecasts, raw_scores: Any) -> Any:
-    if forecasts.is_event:  # the other class has the rest; one half is the first class's
-        return (forecasts.probabilities > 0.5) != (forecasts.labels == 1)
-    p, y = forecasts.probabilities, forecasts.labels
-    own = p[np.arange(len(y)), y][:, None]
-    earlier = np.arange(p.shape[1]) < y[:, None]
-    if raw_scores is None:
-        return ((p > own) | ((p == own) & earlier)).sum(axis=1)
+def _event_hits(forecasts: Forecasts, k: int, raw_scores: Any) -> tuple[NDArray[np.bool_], NDArray[np.float64] | None]:
+    """Two classes, of which the other has the rest; one half is the first class's."""
+    if raw_scores is not None:
+        raise InvalidInput("raw_scores need a column for each class", seen="probabilities of one event")
+    hits = (forecasts.probabilities > 0.5) == (forecasts.labels == 1)
+    return hits | (k > 1), forecasts.weights
+
+
+def _ranks(p: NDArray[np.floating], y: NDArray[np.int64], raw_scores: Any) -> NDArray[np.int64]:
+    """Return how many classes come before the label: larger ones, or equal ones with a larger raw score."""
     raw, _ = as_matrix(raw_scores, "raw_scores")
     if raw.shape != p.shape:
         raise InvalidInput("raw_scores must have the shape of y_prob", seen=f"{raw.shape}, {p.shape}")
-    own_raw = raw[np.arange(len(y)), y][:, None]
-    ahead = (raw > own_raw) | ((raw == own_raw) & earlier)
+    if np.isnan(raw).any():
+        raise InvalidInput("raw_scores contains NaN", seen=f"in row {int(np.isnan(raw).any(axis=1).argmax())}")
+    own, own_raw = (values[np.arange(len(y)), y][:, None] for values in (p, raw))
+    ahead = (raw > own_raw) | ((raw == own_raw) & (np.arange(p.shape[1]) < y[:, None]))
     return ((p > own) | ((p == own) & ahead)).sum(axis=1)
 
 

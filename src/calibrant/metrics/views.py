@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..errors import InvalidInput
 from ..validation import Probabilities, as_array, as_labels, as_probabilities, as_weights, refuse_swapped
 
-__all__ = ["Forecasts", "Pairs", "read", "select"]
+__all__ = ["Forecasts", "Pairs", "read", "read_labels", "select"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,12 +151,19 @@ def read(
     """
     refuse_swapped(y_true, y_prob)
     given = as_probabilities(y_prob, marginals=marginals)
-    k = 2 if given.values.ndim == 1 else given.values.shape[1]
-    y_true = as_array(y_true, "y_true")[0]
-    if classes is None and y_true.dtype.kind == "b":  # outcomes: all may be true
-        y_true = y_true.astype(np.int64)
-    labels, known = as_labels(y_true, k, len(given.values), classes, given.columns, name="y_true")
+    labels, known = read_labels(y_true, given.values, classes, given.columns)
     return Forecasts(given, labels, as_weights(sample_weight, len(labels)), known)
+
+
+def read_labels(
+    y_true: Any, probabilities: NDArray[np.floating], classes: Any, columns: tuple[Any, ...] | None
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Return the labels of probabilities as column indices, and the classes."""
+    labels = as_array(y_true, "y_true")[0]
+    if classes is None and labels.dtype.kind == "b":  # outcomes: all may be true
+        labels = labels.astype(np.int64)
+    k = 2 if probabilities.ndim == 1 else probabilities.shape[1]
+    return as_labels(labels, k, len(probabilities), classes, columns, name="y_true")
 
 
 def select(forecasts: Forecasts, view: Any) -> Pairs:

@@ -2,7 +2,7 @@
 
 from .arrays import SIMPLEX_TOLERANCE, as_array, as_matrix, as_weights
 from .labels import as_labels
-from .probabilities import Probabilities, as_probabilities, refuse_swapped
+from .probabilities import Probabilities, as_probabilities, label_hits, refuse_swapped
 from .scores import Scores, as_embeddings, as_scores, floored
 
 __all__ = [
@@ -17,5 +17,6 @@ __all__ = [
     "as_scores",
     "as_weights",
     "floored",
+    "label_hits",
     "refuse_swapped",
 ]

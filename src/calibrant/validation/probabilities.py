@@ -13,7 +13,7 @@ from ..errors import InvalidInput
 from ..threads import get_threads
 from .arrays import SIMPLEX_TOLERANCE, as_array, as_matrix
 
-__all__ = ["Probabilities", "as_probabilities", "refuse_swapped"]
+__all__ = ["Probabilities", "as_probabilities", "label_hits", "refuse_swapped"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +33,26 @@ def as_probabilities(values: Any, name: str = "y_prob", *, marginals: bool = Fal
     if array.ndim == 1 or array.shape[1] == 1:
         array, columns, marginals = array.reshape(-1, 1), None, True
     top, column, squares, wrong = _core.row_tops(array, SIMPLEX_TOLERANCE, marginals, get_threads())
-    if wrong >= 0:
-        _refuse_row(array[wrong], wrong, marginals, name)
+    _refuse_row(array, wrong, marginals, name)
     return Probabilities(array[:, 0] if array.shape[1] == 1 else array, columns, top, column, squares)
 
 
-def _refuse_row(row: NDArray[Any], number: int, marginals: bool, name: str) -> None:
+def label_hits(
+    values: NDArray[np.floating], labels: NDArray[np.int64], most: int, *, marginals: bool = False, name: str = "y_prob"
+) -> NDArray[np.bool_]:
+    """Return whether each row's label is among its ``most`` largest probabilities, and check the rows in the same read.
+
+    Among equals the earlier column comes first.
+    """
+    hits, wrong = _core.label_hits(values, labels, most, SIMPLEX_TOLERANCE, marginals, get_threads())
+    _refuse_row(values, wrong, marginals, name)
+    return hits
+
+
+def _refuse_row(values: NDArray[np.floating], number: int, marginals: bool, name: str) -> None:
+    if number < 0:
+        return
+    row = values[number]
     if np.isnan(row).any():
         raise InvalidInput(
             f"{name} contains NaN", seen=f"in row {number}", hint="drop or repair these rows; nothing is imputed"

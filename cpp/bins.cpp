@@ -1,0 +1,145 @@
+#include "bins.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "parallel.hpp"
+#include "simd.hpp"
+
+namespace calibrant {
+namespace {
+
+// The bin of p among edges: a guess that is right for equal width, then steps to where it belongs.
+CALIBRANT_INLINE std::int64_t bin_of(double p, const double* edges, std::int64_t bins, bool even) {
+    if (!even) {
+        const std::int64_t b = std::upper_bound(edges, edges + bins + 1, p) - edges - 1;
+        return std::clamp<std::int64_t>(b, 0, bins - 1);
+    }
+    const std::int64_t guess = std::min(static_cast<std::int64_t>(p * static_cast<double>(bins)), bins - 1);
+    const std::int64_t up = (p >= edges[guess + 1]) & (guess + 1 < bins), down = p < edges[guess];
+    return guess + up - down;  // without branches: rounding moves the guess by one at most
+}
+
+bool is_even(const double* edges, std::int64_t bins) {
+    for (std::int64_t b = 0; b <= bins; ++b)
+        if (edges[b] != static_cast<double>(b) / static_cast<double>(bins)) return false;
+    return true;
+}
+
+struct BinTask {
+    const std::int64_t* labels;
+    const double* weights;
+    std::int64_t k;
+    const double* edges;
+    std::int64_t bins;
+    const double* floors;
+    bool even;
+};
+
+// One part's sums: the first bin dense by class (most entries of many classes lie there), the others scattered.
+struct BinSums {
+    double *count0, *score0;   // [class]
+    double *count, *score, *hit;  // [class][bin]
+};
+
+template <class T>
+CALIBRANT_INLINE void low_entries(const T* p, std::int64_t k, double weight, double second, const double* floors,
+                                  double* count0, double* score0) {
+#pragma omp simd
+    for (std::int64_t j = 0; j < k; ++j) {
+        const double value = p[j];
+        const double counted = (value < second) & (value > floors[j]) ? weight : 0.0;
+        count0[j] += counted;
+        score0[j] += counted * value;
+    }
+}
+
+template <class T>
+CALIBRANT_INLINE void high_entries(const T* p, double weight, const BinTask& task, const BinSums& sums) {
+    const double second = task.bins > 1 ? task.edges[1] : 2.0;
+    for (std::int64_t from = 0; from < task.k; from += 64) {
+        const std::int64_t to = std::min<std::int64_t>(from + 64, task.k);
+        int high = 0;
+#pragma omp simd reduction(+ : high)
+        for (std::int64_t j = from; j < to; ++j) high += static_cast<double>(p[j]) >= second;
+        if (!high) continue;
+        for (std::int64_t j = from; j < to; ++j) {
+            const double value = p[j];
+            if (!(value >= second && value > task.floors[j])) continue;
+            const std::int64_t cell = j * task.bins + bin_of(value, task.edges, task.bins, task.even);
+            sums.count[cell] += weight;
+            sums.score[cell] += weight * value;
+        }
+    }
+}
+
+template <class T>
+CALIBRANT_INLINE void bins_block(const T* values, std::int64_t from, std::int64_t to, const BinTask& task,
+                                 const BinSums& sums) {
+    const double second = task.bins > 1 ? task.edges[1] : 2.0;
+    for (std::int64_t i = from; i < to; ++i) {
+        const double weight = task.weights ? task.weights[i] : 1.0;
+        if (weight == 0.0) continue;
+        const T* p = values + i * task.k;
+        low_entries(p, task.k, weight, second, task.floors, sums.count0, sums.score0);
+        high_entries(p, weight, task, sums);
+        const std::int64_t y = task.labels[i];
+        if (p[y] > task.floors[y]) sums.hit[y * task.bins + bin_of(p[y], task.edges, task.bins, task.even)] += weight;
+    }
+}
+
+CALIBRANT_CLONES void bins_block_of(const float* values, std::int64_t from, std::int64_t to, const BinTask& task,
+                                    const BinSums& sums) {
+    bins_block(values, from, to, task, sums);
+}
+CALIBRANT_CLONES void bins_block_of(const double* values, std::int64_t from, std::int64_t to, const BinTask& task,
+                                    const BinSums& sums) {
+    bins_block(values, from, to, task, sums);
+}
+
+}  // namespace
+
+template <class T>
+void class_bins(const T* values, const std::int64_t* labels, const double* weights, std::int64_t n, std::int64_t k,
+                const double* edges, std::int64_t bins, const double* floors, int threads, double* out) {
+    // A few parts of many rows, each with sums of its own: as many as eight threads need, whatever their number is.
+    const std::int64_t parts = std::min<std::int64_t>(8, block_count(n, k)), rows = (n + parts - 1) / parts;
+    const std::int64_t cells = k * bins, width = 2 * k + 3 * cells;
+    const BinTask task{labels, weights, k, edges, bins, floors, is_even(edges, bins)};
+    std::vector<double> sums(parts * width);
+    for_blocks(parts, 65536, threads, [&](std::int64_t part, std::int64_t, std::int64_t) {  // one part a block
+        double* own = sums.data() + part * width;
+        const BinSums mine{own, own + k, own + 2 * k, own + 2 * k + cells, own + 2 * k + 2 * cells};
+        bins_block_of(values, std::min(n, part * rows), std::min(n, (part + 1) * rows), task, mine);
+    });
+    std::fill(out, out + 3 * cells, 0.0);
+    for (std::int64_t part = 0; part < parts; ++part) {
+        const double* own = sums.data() + part * width;
+        for (std::int64_t j = 0; j < 3 * cells; ++j) out[j] += own[2 * k + j];
+        for (std::int64_t j = 0; j < k; ++j) out[j * bins] += own[j], out[cells + j * bins] += own[k + j];
+    }
+}
+
+void pair_bins(const double* scores, const double* outcomes, const double* weights, std::int64_t n, const double* edges,
+               std::int64_t bins, double* out) {
+    constexpr std::int64_t lanes = 4;  // scores crowd in a bin: sums that wait for one another are slow
+    const bool even = is_even(edges, bins);
+    std::vector<double> sums(lanes * bins * 3);
+    for (std::int64_t i = 0; i < n; ++i) {
+        const double weight = weights ? weights[i] : 1.0;
+        double* cell = sums.data() + 3 * ((i % lanes) * bins + bin_of(scores[i], edges, bins, even));
+        cell[0] += weight;
+        cell[1] += weight * scores[i];
+        cell[2] += weight * outcomes[i];
+    }
+    std::fill(out, out + 3 * bins, 0.0);
+    for (std::int64_t j = 0; j < lanes * bins * 3; ++j) out[(j % 3) * bins + j / 3 % bins] += sums[j];
+}
+
+#define CALIBRANT_INSTANTIATE(T)                                                                                       \
+    template void class_bins<T>(const T*, const std::int64_t*, const double*, std::int64_t, std::int64_t, const double*, \
+                                std::int64_t, const double*, int, double*);
+CALIBRANT_INSTANTIATE(float)
+CALIBRANT_INSTANTIATE(double)
+
+}  // namespace calibrant

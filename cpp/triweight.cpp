@@ -1,0 +1,42 @@
+#include "triweight.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace calibrant {
+
+void triweight(const double* places, std::int64_t m, const double* points, const double* weights, std::int64_t n,
+               std::int64_t sets, double h, double* out) {
+    // Prefix sums of w * u^j, u being the distance from the middle of the point's cell of width h: no digits cancel.
+    const std::int64_t width = sets * 7;
+    std::vector<double> prefix((n + 1) * width);
+    std::vector<double> cell(n);
+    for (std::int64_t i = 0; i < n; ++i) {
+        cell[i] = std::floor(points[i] / h);
+        const double u = points[i] / h - (cell[i] + 0.5);
+        const double *before = prefix.data() + i * width;
+        double* after = prefix.data() + (i + 1) * width;
+        for (std::int64_t s = 0; s < sets; ++s) {
+            double power = weights[s * n + i];
+            for (int j = 0; j < 7; ++j, power *= u) after[s * 7 + j] = before[s * 7 + j] + power;
+        }
+    }
+    for (std::int64_t x = 0; x < m; ++x) {
+        const std::int64_t first = std::lower_bound(points, points + n, places[x] - h) - points;
+        const std::int64_t last = std::upper_bound(points + first, points + n, places[x] + h) - points;
+        for (std::int64_t s = 0; s < sets; ++s) out[s * m + x] = 0;
+        for (std::int64_t from = first, to; from < last; from = to) {  // at most three cells
+            to = std::upper_bound(cell.data() + from, cell.data() + last, cell[from]) - cell.data();
+            const double v = places[x] / h - (cell[from] + 0.5), vv = v * v, a = 1 - vv;
+            const double c[7] = {a * a * a,           6 * a * a * v, 12 * a * vv - 3 * a * a, 8 * v * vv - 12 * a * v,
+                                 3 * a - 12 * vv,     6 * v,         -1};
+            const double *low = prefix.data() + from * width, *high = prefix.data() + to * width;
+            for (std::int64_t s = 0; s < sets; ++s)
+                for (int j = 0; j < 7; ++j) out[s * m + x] += c[j] * (high[s * 7 + j] - low[s * 7 + j]);
+        }
+        for (std::int64_t s = 0; s < sets; ++s) out[s * m + x] = std::max(0.0, out[s * m + x]) * (35.0 / 32.0 / h);
+    }
+}
+
+}  // namespace calibrant
