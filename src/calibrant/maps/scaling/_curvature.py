@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ._problem import Problem
 
-__all__ = ["Curvature", "Metric", "curvature"]
+__all__ = ["Curvature", "Metric", "Shared", "curvature"]
 
 Array = NDArray[np.float64]
 _FLAT = 1e-7  # of the largest spread: directions below it do not count
@@ -41,7 +41,7 @@ def curvature(problem: Problem, theta: Array) -> Curvature:
     if problem.few:
         return _Blocks(problem.blocks(theta))
     directions = _directions(problem, theta)
-    return _Shared(directions, *problem.along(theta, directions))
+    return Shared(directions, *problem.along(theta, directions))
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ def _directions(problem: Problem, theta: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class _Shared:
+class Shared:
     """About H = U diag(h_k) Uᵀ for class k: U (side, r) for all, h (K, r) its own.
 
     Along direction u, class k has curvature Σ_i p_ik (1 - p_ik) (uᵀx_i)². K blocks would be K³ numbers. ``own``
@@ -93,15 +93,22 @@ class _Shared:
     along: Array
     own: Array
 
-    def metric(self, penalty: Array) -> Metric:
+    @property
+    def special(self) -> NDArray[np.int64]:
+        """Columns of a class's parameters that are its own, (K, e)."""
         k, side = len(self.along), len(self.directions)
-        rows = penalty.reshape(k, side)
-        extra = np.broadcast_to(np.arange(k, side), (k, side - k))
-        special = np.column_stack([np.arange(k), extra])
-        held = rows[np.arange(k)[:, None], special] + 1e-9
-        own = np.asarray(np.linalg.inv(self.own + held[:, :, None] * np.eye(special.shape[1])), dtype=np.float64)
+        return np.column_stack([np.arange(k), np.broadcast_to(np.arange(k, side), (k, side - k))])
+
+    def own_inverse(self, held: Array) -> Array:
+        """Return the inverse of each class's block over its own parameters, with precisions (K, e) on them."""
+        return np.asarray(np.linalg.inv(self.own + (held + 1e-9)[:, :, None] * np.eye(held.shape[1])), dtype=np.float64)
+
+    def metric(self, penalty: Array) -> Metric:
+        rows, special = penalty.reshape(len(self.along), -1), self.special
         common = max(float(rows[0, 1]), 1e-9)
-        return _SharedMetric(self.directions, 1.0 / (self.along + common) - 1.0 / common, 1.0 / common, special, own)
+        change = 1.0 / (self.along + common) - 1.0 / common
+        own = self.own_inverse(np.take_along_axis(rows, special, axis=1))
+        return _SharedMetric(self.directions, change, 1.0 / common, special, own)
 
 
 @dataclass(frozen=True, eq=False)

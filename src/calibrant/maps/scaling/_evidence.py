@@ -9,49 +9,18 @@ from numpy.typing import NDArray
 
 from ...fit_report import FitReport
 from ._curvature import Curvature, curvature
+from ._outlook import outlook
 from ._path import Point, solve
+from ._prior import Prior
 from ._problem import Problem
 
-__all__ = ["LEAST", "Fitted", "Prior", "first_guess", "fit_by_evidence", "fit_with", "only_start", "parts_of"]
+__all__ = ["Fitted", "fit_by_evidence", "fit_with", "only_start"]
 
-LEAST = 0.1  # precision of what no prior holds: keeps what no row speaks about (a class that never occurs) finite
 _STEPS, _FEWER, _MANY = 40, 6, 100_000  # steps towards the precisions at a time; fewer for many parameters
 _LOOSE = 30.0  # precisions need no sharp optimum
 _WEIGHT = 0.5  # the rule's word on a precision, in parameters
 _BOUNDS = (1e-2, 1e8)
-
-
-@dataclass(frozen=True, eq=False)
-class Prior:
-    """Parameter j has the prior N(0, 1 / (α_g s_j)), g its group and s its shape; those of shape 0 are free."""
-
-    groups: NDArray[np.int64]
-    shape: NDArray[np.float64]
-
-    def penalty(self, precisions: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the precision of each parameter from that of the groups."""
-        return precisions[self.groups] * self.shape + LEAST
-
-    def by_group(self, values: NDArray[np.float64], count: int) -> NDArray[np.float64]:
-        """Sum over the parameters of each group that are not free."""
-        sums = np.bincount(self.groups, weights=values * (self.shape > 0), minlength=count)
-        return np.asarray(sums, dtype=np.float64)
-
-
-def parts_of(k: int, size: int) -> NDArray[np.int64]:
-    """Return each parameter's part: 0 its own slope, 1 between classes, 2 intercepts, 3 how sure a row is."""
-    parts = np.full((k, size // k), 2)
-    if size == 2 * k:
-        parts[:, 0] = 0
-        return parts.ravel()
-    parts[:, :k] = np.where(np.eye(k, dtype=bool), 0, 1)
-    parts[:, k:-1] = 3
-    return parts.ravel()
-
-
-def first_guess(k: int) -> NDArray[np.float64]:
-    """Return the precisions of the parts that Berta et al. 2026 give by a rule in K."""
-    return np.array([2.0 * k, 2.0 * k * max(1, k - 1), 2.0 * k, 2.0 * k])
+_SETTLED = 0.05  # a step in log α after which the next ones change nothing that matters
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,20 +92,19 @@ def fit_with(problem: Problem, prior: Prior, precisions: NDArray[np.float64]) ->
 
 
 def _estimate(near: Curvature, point: Point, prior: Prior, start: NDArray[np.float64]) -> NDArray[np.float64]:
-    alpha = start
-    for _ in range(_STEPS if len(point.theta) < _MANY else _FEWER):
-        penalty = prior.penalty(alpha)
-        metric = near.metric(penalty)
-        theta = point.theta - metric.apply(point.sums.gradient + penalty * point.theta)
-        shares = np.clip(1.0 - penalty * metric.diagonal(), 0.0, 1.0)
-        sizes = prior.by_group(prior.shape * theta**2, len(alpha))
-        counts = prior.by_group(shares, len(alpha))
-        new = np.clip((counts + _WEIGHT) / (sizes + _WEIGHT / start), *_BOUNDS)
-        settled = np.abs(np.log(new / alpha)).max() < 0.05
-        alpha = new
-        if settled:
+    """Return the fixed point of α, by steps in log α; every second goes on where the last two are heading (Aitken)."""
+    x, before, ahead = np.log(start), np.zeros_like(start), outlook(near, point.theta, point.sums.gradient, prior)
+    for step in range(1, 1 + (_STEPS if len(point.theta) < _MANY else _FEWER)):
+        sizes, counts = ahead.under(np.exp(x))
+        moved = np.log(np.clip((counts + _WEIGHT) / (sizes + _WEIGHT / start), *_BOUNDS)) - x
+        x = x + moved
+        if np.abs(moved).max() < _SETTLED:
             break
-    return alpha
+        if step % 2 == 0:
+            rate = np.clip(moved / np.where(before == 0.0, np.inf, before), 0.0, 0.8)
+            x = np.clip(x + moved * rate / (1.0 - rate), *np.log(_BOUNDS))
+        before = moved
+    return np.exp(x)
 
 
 def _determined(near: Curvature, penalty: NDArray[np.float64]) -> NDArray[np.float64]:

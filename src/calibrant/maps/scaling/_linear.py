@@ -12,8 +12,9 @@ from ...calibrator import Calibrator
 from ...fit_report import FitReport
 from ...parameters import AnyOf, Number, OneOf
 from ...passes import Sample
-from ._evidence import Fitted, Prior, first_guess, fit_by_evidence, fit_with, only_start, parts_of
+from ._evidence import Fitted, fit_by_evidence, fit_with, only_start
 from ._path import Choice, choose, with_choice, with_estimate
+from ._prior import Prior, first_guess, parts_of
 from ._problem import Frame, Problem, small_products
 from .temperature import fit_temperature
 

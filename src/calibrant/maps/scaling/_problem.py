@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import _core
+from ...arrays import row_subsample
 from ...passes import Sample, reduce
 from ...threads import get_threads, one_blas_thread
 from . import _products
@@ -21,6 +22,7 @@ Array = NDArray[np.float64]
 _FEW = 32  # classes up to which a full D has an exact block of curvature for each class
 _FUSED = 256  # classes up to which the fused passes of a full D are faster than a BLAS
 _BLOCK = 1 << 20  # scores worked on at a time
+_TELLING = 16  # rows for each feature that tell in which directions rows spread
 
 
 def small_products(k: int) -> contextlib.AbstractContextManager[object]:
@@ -110,9 +112,12 @@ class Problem:
         return _shifted(blocks, self._shifts)
 
     def moment(self, theta: Array) -> Array:
-        """Return the sum of the blocks of all classes, (side, side)."""
-        moment = reduce(lambda rows: self._curvature("matrix_moment", rows, theta), self.sample)
-        return _shifted(moment, self.shift)
+        """Return the sum of the blocks of all classes, (side, side), over rows enough to tell its directions."""
+
+        def one_pass(rows: Sample) -> Array:
+            return self._curvature("matrix_moment", rows.take(row_subsample(rows.n, _TELLING * self.side)), theta)
+
+        return _shifted(reduce(one_pass, self.sample), self.shift)
 
     def along(self, theta: Array, directions: Array) -> tuple[Array, Array]:
         """Return the curvature of each class along directions (side, r), and its block over what is its own.

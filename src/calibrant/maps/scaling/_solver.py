@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,15 @@ class Solution:
     gradient: NDArray[np.float64]
     passes: int
     converged: bool
+
+
+class _Pair(NamedTuple):
+    """A step, how it changed the gradient, H⁻¹ times that change, and the product of step and change."""
+
+    moved: NDArray[np.float64]
+    change: NDArray[np.float64]
+    scaled: NDArray[np.float64]
+    curvature: float
 
 
 def minimise(
@@ -52,10 +62,11 @@ def minimise(
         Stop when ½ gᵀ H⁻¹ g, the fall that a Newton step would bring, is below it.
     """
     theta, (value, gradient) = start, first
-    history: deque[tuple[NDArray[np.float64], NDArray[np.float64], float]] = deque(maxlen=_MEMORY)
+    scaled = inverse(gradient)
+    history: deque[_Pair] = deque(maxlen=_MEMORY)
     passes = 0
     while passes < most:
-        direction = _direction(gradient, history, inverse)
+        direction = _direction(gradient, scaled, history)
         slope = float(direction @ gradient)
         if -slope <= 2 * tolerance:
             return Solution(theta, value, gradient, passes, True)
@@ -63,32 +74,32 @@ def minimise(
         passes += used
         if found is None:  # no descent left at this precision
             return Solution(theta, value, gradient, passes, -slope <= 1e-6 * abs(value))
-        moved, change = step * direction, found[1] - gradient
+        moved, change, before = step * direction, found[1] - gradient, scaled
+        theta, (value, gradient), scaled = theta + moved, found, inverse(found[1])
         curvature = float(moved @ change)
         if curvature > 1e-12 * float(moved @ moved):
-            history.append((moved, change, curvature))
-        theta, (value, gradient) = theta + moved, found
+            history.append(_Pair(moved, change, scaled - before, curvature))
     return Solution(theta, value, gradient, passes, False)
 
 
 def _direction(
-    gradient: NDArray[np.float64],
-    history: deque[tuple[NDArray[np.float64], NDArray[np.float64], float]],
-    inverse: Metric,
+    gradient: NDArray[np.float64], scaled: NDArray[np.float64], history: deque[_Pair]
 ) -> NDArray[np.float64]:
-    """Two-loop recursion (Nocedal and Wright, algorithm 7.4) from the scaled metric."""
-    q = -gradient
+    """Two-loop recursion (Nocedal and Wright, algorithm 7.4) from the scaled metric.
+
+    ``scaled`` is H⁻¹ times the gradient; with it and that of the changes the recursion applies no metric itself.
+    """
+    q, direction = -gradient, -scaled
     factors: list[float] = []
-    for moved, change, curvature in reversed(history):
-        factors.append(float(moved @ q) / curvature)
-        q = q - factors[-1] * change
-    q = inverse(q)
+    for pair in reversed(history):
+        factors.append(float(pair.moved @ q) / pair.curvature)
+        q = q - factors[-1] * pair.change
+        direction -= factors[-1] * pair.scaled
     if history:
-        _, change, curvature = history[-1]
-        q *= curvature / float(change @ inverse(change))
-    for (moved, change, curvature), factor in zip(history, reversed(factors), strict=True):
-        q += (factor - float(change @ q) / curvature) * moved
-    return q
+        direction *= history[-1].curvature / float(history[-1].change @ history[-1].scaled)
+    for pair, factor in zip(history, reversed(factors), strict=True):
+        direction += (factor - float(pair.change @ direction) / pair.curvature) * pair.moved
+    return direction
 
 
 def _search(

@@ -17,8 +17,9 @@ from ...parameters import OneOf
 from ...passes import Sample, reduce
 from ...threads import get_threads
 from ...traits import Traits
-from ._evidence import Fitted, Prior, first_guess, fit_by_evidence, parts_of
+from ._evidence import Fitted, fit_by_evidence
 from ._path import with_estimate
+from ._prior import Prior, first_guess, parts_of
 from ._problem import Frame, Problem, small_products
 from .ensemble import EnsembleTemperatureScaling
 from .order_preserving import OrderPreservingScaling

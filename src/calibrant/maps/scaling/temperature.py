@@ -23,6 +23,7 @@ __all__ = ["TemperatureScaling"]
 _LOSSES = {"nll": 0, "brier": 1}
 _REACH = 1e5  # how far 1/T may lie from one over the scores' own scale
 _PILOT_ROWS = 2000
+_MOST_STEPS = 60
 _NOTHING_LEFT = 1e-9  # a mean loss below this is zero for every purpose
 _GRID_SCORES = 200_000  # up to this many scores the scan for the global optimum uses every row
 
@@ -158,8 +159,8 @@ def fit_temperature(sample: Sample, loss: str) -> _Found:
     pilot = sample.take(row_subsample(sample.n, _PILOT_ROWS)) if sample.n > 4 * _PILOT_ROWS else sample
     starts = [1.0] if loss == "nll" else _basins(pilot, loss, bounds)
     if pilot is not sample:
-        starts = _worth_polishing([_newton(pilot, loss, start, bounds) for start in starts])
-    found = [_newton(sample, loss, start, bounds) for start in starts]
+        starts = _worth_polishing([_newton(pilot, loss, start, bounds, {}) for start in starts])
+    found = [_newton(sample, loss, start, bounds, {1.0: at_one}) for start in starts]
     beta, sums, steps, converged = min(found, key=_loss_of)
     return _Found(beta, at_one, sums, sample.total_weight, steps + 1, converged, bounds)
 
@@ -185,32 +186,37 @@ def _basins(sample: Sample, loss: str, bounds: tuple[float, float]) -> list[floa
     return [float(b) for b in grid[minima[np.argsort(values[minima], kind="stable")][:3]]]
 
 
-def _newton(sample: Sample, loss: str, beta: float, bounds: tuple[float, float], most: int = 60) -> _Candidate:
+def _newton(
+    sample: Sample, loss: str, beta: float, bounds: tuple[float, float], known: Mapping[float, NDArray[np.float64]]
+) -> _Candidate:
     """Safeguarded Newton on log β: a bracket of the slope's sign change, bisection where a step leaves it.
 
     A step across a bound that was not tried yet tries the bound itself, so an optimum there is found at once. On
-    separable rows the loss falls towards zero for ever: the search stops when nothing is left to gain.
+    separable rows the loss falls towards zero for ever: the search stops when nothing is left to gain. ``known`` has
+    the sums of passes made already.
     """
     edges = (float(np.log(bounds[0])), float(np.log(bounds[1])))
     low, high = edges
     x = float(np.clip(np.log(beta), low, high))
     tolerance = 1e-6 if sample.logits.dtype == np.float32 else 1e-10
     best: _Candidate | None = None
-    for count in range(1, most + 1):
+    passes = 0
+    for _ in range(_MOST_STEPS):
         b = float(np.exp(x))
-        sums = temperature_sums(sample, b, loss)
+        passes += b not in known
+        sums = known[b] if b in known else temperature_sums(sample, b, loss)
         value, first, second = sums.sum(axis=0)
         if best is None or value <= _loss_of(best):
-            best = (b, sums, count, True)
+            best = (b, sums, passes, True)
         slope, curvature = first * b, first * b + second * b * b  # derivatives in log β
         low, high = (low, x) if slope > 0 else (x, high)
         done = slope == 0 or value < _NOTHING_LEFT * sample.total_weight or high - low < tolerance
         step = -slope / curvature if curvature > 0 else -np.copysign(np.inf, slope)
         if done or (abs(step) < tolerance and low < x + step < high):
-            return best[0], best[1], count, True
+            return best[0], best[1], passes, True
         x = _next(x, float(step), low, high, edges)
     assert best is not None
-    return best[0], best[1], most, False
+    return best[0], best[1], passes, False
 
 
 def _next(x: float, step: float, low: float, high: float, edges: tuple[float, float]) -> float:
