@@ -29,7 +29,7 @@ template <class T>
 void bin_lift(const T* logits, std::int64_t n, std::int64_t k, const double* edges, const double* table,
               std::int64_t tables, std::int64_t n_edges, bool normalize, int threads, T* out);
 
-// out_i = table[bin of scores_i] for plain scores.
+// out_i = table[bin of scores_i] for plain scores. Both look-ups are in binning_lift.cpp.
 template <class T>
 void bin_look_up(const T* scores, std::int64_t n, const double* edges, const double* table, std::int64_t n_edges,
                  int threads, T* out);

@@ -29,18 +29,15 @@ CALIBRANT_INLINE double minus_log1m(double p) {
     return s * p;
 }
 
-template <class T>
-CALIBRANT_INLINE double exponentials_in(const T* z, std::int64_t begin, std::int64_t end, T top, T* out) {
-    double sum = 0;
-    for (std::int64_t from = begin; from < end; from += kChunk) {
-        const std::int64_t to = std::min(from + kChunk, end);
-        T s = 0;
-#pragma omp simd reduction(+ : s)
-        for (std::int64_t j = from; j < to; ++j) {
-            out[j] = exp_nonpositive(z[j] - top);
-            s += out[j];
-        }
-        sum += s;
+// out = exp(z - top) and their sum, for a chunk; with Skips the term at one place is 0.
+template <bool Skips, class T>
+CALIBRANT_INLINE T exponentials_in(const T* z, std::int32_t size, T top, std::int32_t place, T* out) {
+    T sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (std::int32_t j = 0; j < size; ++j) {
+        const T e = exp_nonpositive(z[j] - top);
+        out[j] = Skips && j == place ? T(0) : e;
+        sum += out[j];
     }
     return sum;
 }
@@ -49,8 +46,14 @@ CALIBRANT_INLINE double exponentials_in(const T* z, std::int64_t begin, std::int
 template <class T>
 CALIBRANT_INLINE double exponentials(const T* z, std::int64_t k, T top, T* out, std::int64_t& place) {
     place = first_place(z, k, top);
-    out[place] = 0;
-    return exponentials_in(z, 0, place, top, out) + exponentials_in(z, place + 1, k, top, out);
+    double sum = 0;
+    for (std::int64_t from = 0; from < k; from += kChunk) {
+        const auto size = static_cast<std::int32_t>(std::min(kChunk, k - from));
+        const auto skipped = static_cast<std::int32_t>(std::clamp<std::int64_t>(place - from, -1, size));
+        sum += skipped >= 0 && skipped < size ? exponentials_in<true>(z + from, size, top, skipped, out + from)
+                                              : exponentials_in<false>(z + from, size, top, skipped, out + from);
+    }
+    return sum;
 }
 
 // log of the sum of exp(z - top) over all but one place, where the sum itself is too small for its exponents.

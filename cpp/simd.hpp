@@ -17,56 +17,46 @@
 
 namespace calibrant {
 
-// exp(x) for x <= 0, without branches: x = n ln 2 + r with |r| <= ln(2)/2, exp(r) by a polynomial, 2^n by its bits.
-// Below the smallest normal number (and for -inf) the answer is exactly 0. Relative error below 2 ulp.
+// exp(x) for x <= 0, without branches: x = n ln 2 + r with |r| <= ln(2)/2, exp(r) by a polynomial (its terms in pairs: a
+// processor waits for long chains), 2^n by its bits. Relative error below 2 ulp for what a normal number can hold; where n
+// is below the least exponent of these (and for -inf) the answer is exactly 0.
 CALIBRANT_INLINE float exp_nonpositive(float x) {
     constexpr float magic = 12582912.0f;  // 1.5 * 2^23: adding it leaves round(x) in the low mantissa bits
-    const float safe = x < -87.0f ? -87.0f : x;
+    const float safe = x < -88.0f ? -88.0f : x;   // there n = -127, and the bits of 2^n are those of 0
     const float shifted = safe * 1.44269504088896341f + magic;
     const float n = shifted - magic;
     float r = safe - n * 0.693145751953125f;
     r -= n * 1.428606765330187e-06f;
-    float p = 1.9875691500e-4f;
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * r * r + r + 1.0f;
+    const float square = r * r;
+    const float low = 1.6666665459e-1f * r + 5.0000001201e-1f, middle = 8.3334519073e-3f * r + 4.1665795894e-2f;
+    const float high = 1.9875691500e-4f * r + 1.3981999507e-3f;
+    const float p = ((high * square + middle) * square + low) * square + r + 1.0f;
     std::int32_t bits;
     std::memcpy(&bits, &shifted, 4);
     bits = (bits + 127) << 23;
     float scale;
     std::memcpy(&scale, &bits, 4);
-    return x < -87.0f ? 0.0f : p * scale;
+    return p * scale;
 }
 
 CALIBRANT_INLINE double exp_nonpositive(double x) {
     constexpr double magic = 6755399441055744.0;  // 1.5 * 2^52
-    const double safe = x < -708.0 ? -708.0 : x;
+    const double safe = x < -709.0 ? -709.0 : x;  // there n = -1023
     const double shifted = safe * 1.4426950408889634074 + magic;
     const double n = shifted - magic;
     double r = safe - n * 6.93147180369123816490e-01;
     r -= n * 1.90821492927058770002e-10;
-    double p = 1.0 / 6227020800.0;
-    p = p * r + 1.0 / 479001600.0;
-    p = p * r + 1.0 / 39916800.0;
-    p = p * r + 1.0 / 3628800.0;
-    p = p * r + 1.0 / 362880.0;
-    p = p * r + 1.0 / 40320.0;
-    p = p * r + 1.0 / 5040.0;
-    p = p * r + 1.0 / 720.0;
-    p = p * r + 1.0 / 120.0;
-    p = p * r + 1.0 / 24.0;
-    p = p * r + 1.0 / 6.0;
-    p = p * r + 0.5;
-    p = p * r * r + r + 1.0;
+    const double r2 = r * r, r4 = r2 * r2;
+    const double a = (r * (1.0 / 120.0) + 1.0 / 24.0) * r2 + (r * (1.0 / 6.0) + 0.5);
+    const double b = (r * (1.0 / 362880.0) + 1.0 / 40320.0) * r2 + (r * (1.0 / 5040.0) + 1.0 / 720.0);
+    const double c = (r * (1.0 / 6227020800.0) + 1.0 / 479001600.0) * r2 + (r * (1.0 / 39916800.0) + 1.0 / 3628800.0);
+    const double p = ((c * r4 + b) * r4 + a) * r2 + r + 1.0;
     std::int64_t bits;
     std::memcpy(&bits, &shifted, 8);
     bits = (bits + 1023) << 52;
     double scale;
     std::memcpy(&scale, &bits, 8);
-    return x < -708.0 ? 0.0 : p * scale;
+    return p * scale;
 }
 
 // Four vectors at a time, as one would wait for itself.

@@ -98,6 +98,32 @@ def test_lift_looks_up_log_odds_and_normalises(dtype, tables):
     np.testing.assert_allclose(out, expected / expected.sum(axis=1, keepdims=True), rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize(
+    ("n", "k", "count"), [(1, 2, 0), (40, 3, 1), (90, 8, 7), (70, 1000, 14), (17, 1025, 8), (5, 11, 64)]
+)
+def test_lift_of_any_size_with_ties_and_impossible_classes(dtype, shared, n, k, count):
+    rng = np.random.default_rng(n)
+    z = (np.round(rng.normal(size=(n, k)) * 3) / 4).astype(dtype)
+    z[rng.random((n, k)) < 0.1] = -np.inf
+    z[0] = -np.inf  # one possible class: log-odds of +inf
+    z[:, 0] = 0
+    scores = log_odds(z).astype(np.float64)
+    seen = scores[np.isfinite(scores)] if np.isfinite(scores).any() else np.zeros(1)
+    edges = np.sort(rng.choice(np.append(seen, [0.0, -0.0]), (1 if shared else k, count)), axis=1)  # on scores
+    table = rng.random((len(edges), count + 1))
+    expected = np.empty_like(z)
+    for j in range(k):
+        t = j % len(edges)
+        expected[:, j] = table[t].astype(dtype)[np.searchsorted(edges[t], scores[:, j], side="right")]
+    out = np.empty_like(z)
+    _core.bin_lift(z, edges, table, False, 2, out)
+    np.testing.assert_array_equal(out, expected)
+    _core.bin_lift(z, edges, table, True, 1, out)
+    np.testing.assert_allclose(out, expected / expected.sum(axis=1, keepdims=True), rtol=1e-6)
+
+
 def test_rows_without_any_answer_get_the_softmax():
     z = np.array([[0.0, 1.0, 2.0]])
     out = np.empty_like(z)

@@ -87,11 +87,13 @@ class TableMap(BinaryMap):
 
 def _stacked(maps: list[TableMap]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Edges and tables of several maps as two arrays: short ones go on at infinity with their last answer."""
-    most = max(len(m.edges_) for m in maps)
-    edges = np.full((len(maps), most), np.inf)
-    table = np.empty((len(maps), most + 1))
-    for i, m in enumerate(maps):
-        edges[i, : len(m.edges_)] = m.edges_
-        table[i] = m.representatives_[-1]
-        table[i, : len(m.representatives_)] = m.representatives_
+    counts = np.array([len(m.edges_) for m in maps])
+    short = counts < counts.max()
+    edges = np.full((len(maps), counts.max()), np.inf)
+    table = np.repeat(np.array([m.representatives_[-1] for m in maps])[:, None], counts.max() + 1, axis=1)
+    edges[~short] = [m.edges_ for m in maps if len(m.edges_) == counts.max()]
+    table[~short] = [m.representatives_ for m in maps if len(m.edges_) == counts.max()]
+    for i in np.flatnonzero(short):
+        edges[i, : counts[i]] = maps[i].edges_
+        table[i, : counts[i] + 1] = maps[i].representatives_
     return edges, table
