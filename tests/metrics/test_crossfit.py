@@ -29,7 +29,7 @@ def test_standard_errors_cover_the_truth(rng):
     inside = {1: 0, 2: 0}
     for s, y in zip(drawn.scores, drawn.outcomes, strict=True):
         cells = cells_of(Pairs(s, y.astype(float)))
-        low, high = crossfit_of(cells, norm=2).bounds(1.96)
+        low, high = crossfit_of(cells, norm=2).bounds(0.95)
         inside[2] += low <= scenario.true_error(2) <= high
     assert inside[2] / 200 > 0.88
 

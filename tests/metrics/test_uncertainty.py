@@ -1,26 +1,37 @@
+from functools import partial
+
 import numpy as np
 import pytest
 
 from calibrant import _core
 from calibrant.errors import InvalidInput
 from calibrant.metrics import (
+    accuracy,
+    ace,
     bootstrap,
     brier,
     calibration_error,
+    calibration_test,
+    canonical_error,
     cwece,
     ece,
     ece_crossfit,
     ece_debiased,
+    ece_kde,
     ece_sweep,
     frequency_interval,
     ks_error,
     mce,
+    measure,
     nll,
+    sharpness,
+    skce,
     smece,
+    top_k_accuracy,
 )
-from calibrant.metrics.uncertainty import resamples_of
+from calibrant.metrics.resampling import resamples_of
 from calibrant.metrics.views import Pairs
-from calibrant.simulation import scenarios
+from calibrant.simulation import Beta, power_scenario, scenarios
 
 
 def twin(group, outcomes, excess, weights, rows, seed, m):
@@ -71,7 +82,7 @@ def test_resamples_do_not_depend_on_threads(rng):
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("metric", [ece, mce, ece_sweep, ece_debiased, ks_error])
+@pytest.mark.parametrize("metric", [ece, mce, ece_sweep, ks_error])
 def test_resampled_values_are_the_metric_of_the_resample(rng, metric):
     p = np.round(rng.random(80), 2)
     y = (rng.random(80) < p).astype(int)
@@ -104,16 +115,76 @@ def test_intervals_cover_the_truth(metric, norm, least):
     assert inside / 100 > least
 
 
+@pytest.mark.parametrize("tce", [0.0, 0.03])
+@pytest.mark.parametrize("metric", [ece, ece_sweep, ece_debiased, ece_crossfit])
+def test_intervals_cover_small_errors_and_none(metric, tce):
+    # Plain reflection covers an error of 0 in four cases of ten, and a debiased value of 0 has nothing to be reflected.
+    scenario = power_scenario(Beta(2, 0.5), tce)
+    truth = scenario.true_error(2 if metric in (ece_debiased, ece_crossfit) else 1)
+    found = [bootstrap(metric, *scenario.sample(300, random_state=seed), resamples=60) for seed in range(40)]
+    assert np.mean([one.low <= truth <= one.high for one in found]) > 0.8
+    assert np.mean([one.high > 0 for one in found]) > 0.9
+
+
+def test_a_few_rows_know_little():
+    for y, p in (([1], [0.8]), ([1], [[0.2, 0.8]])):
+        found = bootstrap(ece_crossfit, y, p)
+        assert (found.low, found.high) == (0.0, 1.0)
+        assert "up to 1.000" in measure(y, p, resamples=20).verdict
+    pair, many = (bootstrap(ece_crossfit, [0, 1] * n, [0.3, 0.6] * n) for n in (1, 50))
+    assert pair.high - pair.low > many.high - many.low
+
+
 def test_every_metric_has_an_interval(rng):
     p = rng.dirichlet(np.ones(3), 120)
+    y, w = np.array([rng.choice(3, p=row) for row in p]), rng.random(120)
+    errors = (calibration_error, ece, mce, ace, cwece, ece_crossfit, ece_debiased, ece_kde, ece_sweep, ks_error, smece)
+    for metric in (*errors, accuracy, top_k_accuracy, brier, nll, canonical_error):
+        for weights in (None, w):
+            found = bootstrap(metric, y, p, sample_weight=weights, resamples=20)
+            assert 0 <= found.low <= found.high
+            assert found.estimate == pytest.approx(metric(y, p, sample_weight=weights))
+            assert found.high <= 1 or metric in (brier, nll, canonical_error)
+    assert bootstrap(sharpness, y, p, resamples=20).estimate == pytest.approx(sharpness(p))
+    for metric in (calibration_error, ece_crossfit, ece_debiased):
+        found = bootstrap(metric, y, p, view=1, resamples=20)
+        assert found.estimate == pytest.approx(metric(y, p, view=1))
+
+
+@pytest.mark.parametrize("metric", [cwece, ece_crossfit, ece_debiased, ece])
+@pytest.mark.parametrize("options", [{"view": "class_wise"}, {"view": "class_wise", "threshold": "1/K"}, {"view": 2}])
+def test_views_of_marginals_have_intervals(rng, metric, options):
+    p = np.clip(1.2 * rng.dirichlet(np.ones(3), 90), 0, 1)
+    y = rng.integers(0, 3, 90)
+    found = bootstrap(metric, y, p, resamples=20, marginals=True, **options)
+    assert found.estimate == pytest.approx(metric(y, p, marginals=True, **options))
+    assert found.low <= found.estimate
+    assert 0 < found.high <= 1
+    assert bootstrap(accuracy, y, p, marginals=True, resamples=20).estimate == accuracy(y, p, marginals=True)
+    edges = bootstrap(ece, y, p, marginals=True, edges=np.array([0.3, 0.6]), resamples=20)
+    assert edges.estimate == pytest.approx(ece(y, p, marginals=True, edges=[0.3, 0.6]))
+
+
+def test_what_can_be_negative_is_not_cut_at_zero(rng):
+    p = rng.dirichlet(np.ones(3), 100)
     y = np.array([rng.choice(3, p=row) for row in p])
-    for metric in (cwece, smece, brier, nll, calibration_error, ece_crossfit):
-        found = bootstrap(metric, y, p, resamples=30)
-        assert 0 <= found.low <= found.high
-        assert found.estimate == pytest.approx(metric(y, p))
-    assert bootstrap(calibration_error, y, p, view=1, resamples=30).estimate == pytest.approx(
-        calibration_error(y, p, view=1)
-    )
+    negative = bootstrap(lambda *a, **k: -brier(*a, **k), y, p, resamples=50)
+    assert negative.low < negative.estimate < negative.high < 0
+    covered = 0
+    for seed in range(20):
+        y = np.array([np.random.default_rng([seed, i]).choice(3, p=row) for i, row in enumerate(p)])
+        found = bootstrap(skce, y, p, resamples=60, random_state=seed)
+        covered += found.low <= 0 <= found.high
+    assert covered >= 16
+
+
+@pytest.mark.parametrize("resamples", [1, 0, 50.0, "many", True])
+def test_bad_numbers_of_resamples_are_refused(resamples):
+    for call in (partial(bootstrap, ece), calibration_test, measure):
+        with pytest.raises(InvalidInput, match="resamples"):
+            call([0, 1], [0.2, 0.7], resamples=resamples)
+    with pytest.raises(InvalidInput, match="bins"):
+        measure([0, 1], [0.2, 0.7], bins=0)
 
 
 @pytest.mark.parametrize("method", ["wilson", "clopper_pearson"])

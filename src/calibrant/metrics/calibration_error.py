@@ -112,11 +112,13 @@ def error_of(
     if threshold is not None and not by_class:
         raise InvalidInput("threshold needs a class-wise view", seen=f"view={view!r}", allowed="view='class_wise'")
     if not by_class:
-        return error_of_pairs(select(forecasts, view), estimator=estimator, norm=chosen, **options)
+        return error_of_pairs(
+            select(forecasts, view, ("class_wise", "marginals")), estimator=estimator, norm=chosen, **options
+        )
     _check_options(estimator, options)
     if estimator in FROM_SUMS:
         given = {**_DEFAULTS[estimator], **options}
-        edges = fixed_edges(given["edges"], given["bins"], forecasts.n)
+        edges = fixed_edges(given["edges"], given["bins"], forecasts.rows)
         if edges is not None:
             return error_from_sums(group_sums(forecasts, view, edges, threshold), estimator, chosen)
     return class_wise(forecasts, ESTIMATORS[estimator], threshold, chosen, options)

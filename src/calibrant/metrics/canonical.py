@@ -49,9 +49,9 @@ def canonical_error(
         raise InvalidInput("bandwidth is not valid", seen=repr(bandwidth), allowed=_BANDWIDTH.allowed)
     forecasts = read(y_true, y_prob, sample_weight, classes=classes)
     p, w = forecasts.vectors(), np.ones(forecasts.n) if forecasts.weights is None else forecasts.weights
-    if w.sum() < 2:
-        raise InvalidInput("the canonical error needs two rows", seen=f"{w.sum():g}")
     p, labels, w = p[w > 0], forecasts.labels[w > 0], w[w > 0]
+    if max(len(w), w.sum()) < 2:
+        raise InvalidInput("the canonical error needs two rows", seen=f"{w.sum():g}")
     h = _best_bandwidth(p, w) if bandwidth == "likelihood" else float(bandwidth)
     hits, total = np.eye(p.shape[1])[labels], 0.0
     for start in range(0, len(p), _BLOCK):

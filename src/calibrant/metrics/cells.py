@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .views import Pairs
+from .views import Pairs, rows_of
 
 __all__ = ["Cells", "cells_of"]
 
@@ -38,6 +38,11 @@ class Cells:
         return self.outcomes / self.weights
 
     @property
+    def rows(self) -> float:
+        """As how many rows these count."""
+        return rows_of(len(self.weights), self.weights)
+
+    @property
     def share(self) -> NDArray[np.float64]:
         """Each cell's share of the total weight."""
         return self.weights / self.weights.sum()
@@ -45,8 +50,7 @@ class Cells:
 
 def cells_of(pairs: Pairs) -> Cells:
     """Sort the pairs and join tied scores; rows of weight zero are left out."""
-    if pairs.weights is not None and not pairs.weights.all():
-        pairs = pairs.take(pairs.weights > 0)
+    pairs = pairs.counted()
     order = np.argsort(pairs.scores)
     scores, outcomes = pairs.scores[order], pairs.outcomes[order]
     weights = np.ones(len(scores)) if pairs.weights is None else pairs.weights[order]

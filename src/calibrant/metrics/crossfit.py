@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from ..errors import InvalidInput
 from .cells import Cells, cells_of
@@ -20,11 +21,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class CrossFit:
-    """A cross-fitted estimate: the mean of the products (norm 2) or signed gaps (norm 1), and its standard error."""
+    """A cross-fitted estimate: the mean of the products (norm 2) or signed gaps (norm 1), its standard error, rows."""
 
     norm: int
     mean: float
     mean_error: float
+    rows: float
 
     @property
     def value(self) -> float:
@@ -40,9 +42,12 @@ class CrossFit:
         variance = self.mean_error**2
         return float(np.sqrt(self.mean) * (1 + variance / (8 * max(self.mean**2, variance))))
 
-    def bounds(self, deviations: float) -> tuple[float, float]:
-        """Return the error at ``deviations`` standard errors below and above the mean, at least 0."""
-        low, high = (max(0.0, self.mean + side * deviations * self.mean_error) for side in (-1, 1))
+    def bounds(self, confidence: float) -> tuple[float, float]:
+        """Return the ends of Student's interval of the error, in [0, 1]: a few rows know little of their spread."""
+        if self.rows <= 1:
+            return 0.0, 1.0
+        reach = float(stdtrit(self.rows - 1, 0.5 + confidence / 2)) * self.mean_error
+        low, high = (min(1.0, max(0.0, self.mean + side * reach)) for side in (-1, 1))
         return (low, high) if self.norm == 1 else (float(np.sqrt(low)), float(np.sqrt(high)))
 
 
@@ -81,9 +86,8 @@ def crossfit_of(cells: Cells, *, norm: Norm = 2, folds: int = 5, random_state: i
     no = 2 * gap * missed - gap**2 if norm == 2 else direction * missed
     first = (outcomes * yes + (weights - outcomes) * no).sum() / total
     second = (outcomes * yes**2 + (weights - outcomes) * no**2).sum() / total
-    # Fractional weights count as many rows as would have the same variance of a mean.
-    rows = total if _whole(cells.weights) else total**2 / float((cells.weights**2).sum())
-    return CrossFit(int(norm), mean, float(np.sqrt(max(0.0, second - first**2) / rows)))
+    rows = cells.rows
+    return CrossFit(int(norm), mean, float(np.sqrt(max(0.0, second - first**2) / rows)), rows)
 
 
 def deal(cells: Cells, folds: int, random_state: int) -> tuple[Floats, Floats]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from ..errors import InvalidInput
 from .binned import bin_sums
 from .edges import make_edges
 from .norms import Norm, check_norm
@@ -36,6 +37,12 @@ def debiased_of(sums: NDArray[np.float64], norm: Norm) -> NDArray[np.float64]:
     check_norm(norm, (1, 2))
     total = sums[0].sum(axis=-1)
     counted = sums[0] >= 2
+    if not counted.any() and (sums[0] != np.floor(sums[0])).any():
+        raise InvalidInput(
+            "the debiased error needs weights that count rows",
+            seen=f"no bin of weight 2 or more, {float(sums[0].max()):g} at most",
+            hint="scale sample_weight to sum to the number of rows",
+        )
     weight, score, outcome = np.where(counted, sums, np.array([2.0, 0.0, 0.0]).reshape(3, *[1] * (sums.ndim - 1)))
     gap, frequency = (score - outcome) / weight, outcome / weight
     variance = np.maximum(frequency * (1 - frequency), 0)

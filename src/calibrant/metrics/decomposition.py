@@ -116,7 +116,7 @@ def brier_decomposition(
     """
     forecasts = read(y_true, y_prob, sample_weight, classes=classes)
     every = isinstance(view, str) and view == "multi_class"
-    groups = forecasts.each_class() if every else [select(forecasts, view)]
+    groups = forecasts.each_class() if every else [select(forecasts, view, ("multi_class",))]
     total = Decomposition(0.0, 0.0, 0.0)
     for pairs in groups:
         total += decompose(pairs, _squared, method, bins, edges)

@@ -154,8 +154,8 @@ def make_edges(edges: Any, bins: Any, pairs: Pairs) -> Edges:
         "sturges" means equal width with Sturges' number of bins.
     bins : int or "sturges"
     """
-    fixed = fixed_edges(edges, bins, pairs.total)
+    fixed = fixed_edges(edges, bins, pairs.rows)
     if fixed is not None:
         return fixed
-    bins = sturges(pairs.total) if bins == "sturges" else bins
+    bins = sturges(pairs.rows) if bins == "sturges" else bins
     return _MADE[edges](pairs.scores, bins, pairs.weights)

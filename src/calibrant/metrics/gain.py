@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 from ..arrays import inner
 from ..errors import InvalidInput
 from .proper import brier_rows, nll_rows
-from .views import read
+from .views import read, rows_of
 
 __all__ = ["Comparison", "Gain", "calibration_gain", "compare_forecasts"]
 
@@ -111,8 +111,8 @@ def compare_forecasts(
 
 def _mean_and_error(values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> tuple[float, float]:
     w = np.ones(len(values)) if weights is None else weights
-    total = float(w.sum())
+    total, rows = float(w.sum()), rows_of(len(values), weights)
     mean = inner(w, values) / total
-    if total <= 1:
+    if rows <= 1:
         return mean, math.inf
-    return mean, math.sqrt(inner(w, (values - mean) ** 2) / (total - 1) / total)
+    return mean, math.sqrt(inner(w, (values - mean) ** 2) / total / (rows - 1))

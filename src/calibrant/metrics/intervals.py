@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, ndtri
 
 from ..errors import InvalidInput
+from ..parameters import Integer
 
-__all__ = ["Interval", "check_confidence", "deviations_of", "frequency_interval"]
+__all__ = ["Interval", "check_confidence", "check_resamples", "deviations_of", "frequency_interval"]
 
 Floats = NDArray[np.float64]
 
@@ -48,6 +49,12 @@ def check_confidence(confidence: float) -> None:
     """Refuse a level that is no level."""
     if not 0 < confidence < 1:
         raise InvalidInput("confidence must lie between 0 and 1", seen=repr(confidence), allowed="0.95, for example")
+
+
+def check_resamples(resamples: object, least: int) -> None:
+    """Refuse a number of resamples that is none, or too small to say anything."""
+    if not Integer(least).accepts(resamples):
+        raise InvalidInput("resamples is not valid", seen=repr(resamples), allowed=Integer(least).allowed)
 
 
 def deviations_of(confidence: float) -> float:

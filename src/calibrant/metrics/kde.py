@@ -65,15 +65,14 @@ def kde(pairs: Pairs, *, norm: Norm = 1, bandwidth: Any = "reference", space: st
     return float((inner(share, gap**norm) / share.sum()) ** (1 / norm))
 
 
-def bandwidth_of(rule: Any, scores: Array, weights: Array, outcomes: Array) -> float:
-    """Half the support of the kernel by a named rule, or the number itself."""
+def bandwidth_of(rule: Any, points: Array, cells: Cells) -> float:
+    """Half the support of the kernel by a named rule for cells at these points, or the number itself."""
     if not isinstance(rule, str):
         return float(rule)
-    n = weights.sum()
-    positives = _deviation(scores, outcomes)
+    positives = _deviation(points, cells.outcomes)
     if rule == "reference" and positives > 0:
-        return max(_NARROWEST, 3 * positives * (2 * n) ** -0.2)
-    return max(_NARROWEST, 1.06 * _deviation(scores, weights) * n**-0.2)
+        return max(_NARROWEST, 3 * positives * (2 * cells.rows) ** -0.2)
+    return max(_NARROWEST, 1.06 * _deviation(points, cells.weights) * cells.rows**-0.2)
 
 
 def _deviation(scores: Array, weights: Array) -> float:
@@ -85,7 +84,7 @@ def _deviation(scores: Array, weights: Array) -> float:
 
 
 def _in_probability_space(cells: Cells, bandwidth: Any) -> tuple[Array, Array]:
-    h = min(1.0, bandwidth_of(bandwidth, cells.scores, cells.weights, cells.outcomes))
+    h = min(1.0, bandwidth_of(bandwidth, cells.scores, cells))
     s, w = cells.scores, np.stack([cells.weights, cells.outcomes])
     left, right = s < h, s > 1 - h
     points = np.r_[-s[left][::-1], s, 2 - s[right][::-1]]
@@ -113,7 +112,7 @@ def _in_logit_space(cells: Cells, bandwidth: Any) -> tuple[Array, Array]:
     if len(inner.scores) == 0:
         return at_ends
     points = np.log(inner.scores) - np.log1p(-inner.scores)
-    h = bandwidth_of(bandwidth, points, inner.weights, inner.outcomes)
+    h = bandwidth_of(bandwidth, points, inner)
     low, high = points[0] - h, points[-1] + h
     count = int(np.clip(32 * (high - low) / h, 1024, 65536))
     places = low + (np.arange(count) + 0.5) * (high - low) / count

@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 
 from ..errors import InvalidInput
 from ..parameters import AnyOf, Number, OneOf
-from .views import Forecasts, read
+from .views import Forecasts, is_whole, read
 
 __all__ = ["median_bandwidth", "skce", "skce_terms"]
 
@@ -59,16 +59,17 @@ def skce(
     if estimator == "linear":
         return _linear(forecasts, kernel, bandwidth)
     w = np.ones(forecasts.n) if forecasts.weights is None else forecasts.weights
+    same = w if is_whole(w) else w**2  # what pairs of a row with itself weigh: a whole weight is a number of rows
     total, own = 0.0, 0.0
     for rows, terms in _blocks(forecasts, kernel, bandwidth):
         total += float(w[rows] @ terms @ w)
-        own += float(w[rows] @ np.diagonal(terms, rows.start))
-    n = float(w.sum())
+        own += float(same[rows] @ np.diagonal(terms, rows.start))
+    square = float(w.sum()) ** 2
     if estimator == "biased":
-        return total / n**2
-    if n < 2:
-        raise InvalidInput("the unbiased estimator needs two rows", seen=f"{n:g}")
-    return (total - own) / (n * (n - 1))
+        return total / square
+    if max(np.count_nonzero(w), square if same is w else 0) < 2:
+        raise InvalidInput("the unbiased estimator needs two rows", seen="one")
+    return (total - own) / (square - float(same.sum()))
 
 
 def skce_terms(forecasts: Forecasts, *, kernel: str = "gaussian", bandwidth: Any = "median") -> Array:
@@ -78,8 +79,11 @@ def skce_terms(forecasts: Forecasts, *, kernel: str = "gaussian", bandwidth: Any
 
 def median_bandwidth(forecasts: Forecasts, kernel: str) -> float:
     """Median distance between rows, of at most 1,000 that are chosen by their values and not by their order."""
+    w = np.ones(forecasts.n) if forecasts.weights is None else forecasts.weights
     order = np.lexsort((forecasts.given.squares, forecasts.given.top))
-    p = forecasts.vectors()[order[:: max(1, -(-forecasts.n // 1000))]]
+    ends = np.cumsum((w if is_whole(w) else w > 0)[order])
+    places = np.arange(0, ends[-1], max(1, -(-ends[-1] // 1000)))
+    p = forecasts.vectors()[order[np.searchsorted(ends, places, side="right")]]
     distances = _distances(p, p, kernel)[np.triu_indices(len(p), 1)]
     median = float(np.median(distances)) if len(distances) else 0.0
     return median if median > 0 else 1.0

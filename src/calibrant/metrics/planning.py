@@ -9,12 +9,16 @@ from numpy.typing import NDArray
 from scipy.optimize import root_scalar
 
 from ..errors import InvalidInput
+from ..parameters import Integer
+from ..validation import as_array
+from .norms import check_norm
 from .replicates import from_rows
 
 __all__ = ["calibration_error_bound", "required_samples"]
 
 Floats = NDArray[np.float64]
 LARGEST = 2_000_000
+_UNIFORM = (np.arange(4096) + 0.5) / 4096
 
 
 def calibration_error_bound(ece: float, n: int, bins: int, delta: float = 0.05) -> float:
@@ -67,10 +71,13 @@ def required_samples(
     """
     if not 0 < power < 1 or not 0 < false_alarms < 1:
         raise InvalidInput("power and false_alarms must lie between 0 and 1", seen=f"{power}, {false_alarms}")
-    law = (np.arange(4096) + 0.5) / 4096 if scores is None else np.asarray(scores, dtype=np.float64).ravel()
-    if len(law) == 0 or not (law.min() >= 0 and law.max() <= 1):
+    check_norm(norm, (1, 2))
+    if not Integer(20).accepts(repeats):
+        raise InvalidInput("repeats is not valid", seen=repr(repeats), allowed=Integer(20).allowed)
+    law = None if scores is None else np.asarray(as_array(scores, "scores")[0], dtype=np.float64).ravel()
+    if law is not None and (len(law) == 0 or not (law.min() >= 0 and law.max() <= 1)):
         raise InvalidInput("scores must be probabilities", allowed="values in [0, 1]")
-    exponent = _exponent(law, tce, norm)
+    exponent = _exponent(_UNIFORM if law is None else law, tce, norm)
     low, high = 16, 32
     while _power(law, exponent, high, false_alarms, norm, repeats, random_state) < power:
         low, high = high, 2 * high
@@ -93,9 +100,9 @@ def _exponent(law: Floats, tce: float, norm: int) -> float:
 
 
 def _power(
-    law: Floats, exponent: float, n: int, false_alarms: float, norm: int, repeats: int, random_state: int
+    law: Floats | None, exponent: float, n: int, false_alarms: float, norm: int, repeats: int, random_state: int
 ) -> float:
-    """Share of samples in which the sweep error exceeds its quantile under calibration."""
+    """Share of samples in which the sweep error exceeds its quantile under calibration; no law means uniform scores."""
     rng = np.random.default_rng([random_state, n])
     # A few million scores in all: fewer repeats for large n.
     repeats = max(100, min(repeats, 4_000_000 // n))
@@ -103,7 +110,7 @@ def _power(
     for curve in (1.0, exponent):
         parts = []
         for rows in np.array_split(np.arange(repeats), max(1, repeats * n // 1_000_000)):
-            s = rng.choice(law, (len(rows), n)) if len(law) != 4096 else rng.random((len(rows), n))
+            s = rng.random((len(rows), n)) if law is None else rng.choice(law, (len(rows), n))
             parts.append(from_rows(s, rng.random(s.shape) < s**curve).sweep("equal_mass", norm)[0])
         values.append(np.concatenate(parts))
     return float((values[1] > np.quantile(values[0], 1 - false_alarms, method="higher")).mean())

@@ -35,12 +35,15 @@ class Replicates:
         Weighted outcomes before each group.
     excess : array of shape (R, m + 1)
         Weighted Σ(score - outcome) before each group.
+    joins : int64 array of shape (R, m + 1), optional
+        Where entries are rows and some are tied: the first entry at or after each that no tie joins to the one before.
     """
 
     scores: Floats
     mass: NDArray[np.int64] | Floats
     events: Floats
     excess: Floats
+    joins: NDArray[np.int64] | None = None
 
     @property
     def count(self) -> int:
@@ -51,6 +54,8 @@ class Replicates:
         """Return the first group of each bin and the end, of some replicates: shape (1 or rows, bins + 1)."""
         if edges == "equal_mass":
             places = [_mass_starts(self.mass[i], bins) for i in (rows if len(self.mass) > 1 else [0])]
+            if self.joins is not None:
+                return np.take_along_axis(self.joins[rows], np.broadcast_to(places, (len(rows), bins + 1)), axis=1)
         elif edges == "equal_width":
             inner, m = np.arange(1, bins) / bins, self.scores.shape[1]
             chosen = rows if len(self.scores) > 1 else [0]
@@ -112,17 +117,33 @@ class Replicates:
 
     def ks(self) -> Floats:
         """Kolmogorov-Smirnov error: the largest |Σ(score - outcome)| over the lowest scores, over the total."""
-        return np.abs(self.excess).max(axis=1) / self.mass[:, -1]
+        excess = np.abs(self.excess)
+        if self.joins is not None:
+            excess = np.where(self.joins == np.arange(excess.shape[1]), excess, 0.0)
+        return excess.max(axis=1) / self.mass[:, -1]
 
 
 def from_rows(scores: Floats, outcomes: NDArray[np.bool_], complements: Floats | None = None) -> Replicates:
-    """Return replicates of samples without ties, shape (R, n); complements 1 - s order scores that round to 1."""
-    order = np.argsort(scores if complements is None else -complements, axis=1)
+    """Return replicates of samples, shape (R, n); complements 1 - s order scores that round to 1."""
+    keys = scores if complements is None else -complements
+    order = np.argsort(keys, axis=1)
     ordered = np.take_along_axis(scores, order, axis=1)
     y = np.take_along_axis(outcomes, order, axis=1)
     excess = ordered - y if complements is None else ~y - np.take_along_axis(complements, order, axis=1)
     mass = np.arange(scores.shape[1] + 1)[None, :]
-    return Replicates(ordered, mass, prefix(y.astype(np.float64)), prefix(excess))
+    joins = _joins(np.take_along_axis(keys, order, axis=1))
+    return Replicates(ordered, mass, prefix(y.astype(np.float64)), prefix(excess), joins)
+
+
+def _joins(ordered: Floats) -> NDArray[np.int64] | None:
+    """Return for each place of sorted rows the next one where a new score begins; None where there are no ties."""
+    tied = ordered[:, 1:] == ordered[:, :-1]
+    if not tied.any():
+        return None
+    n = ordered.shape[1]
+    starts = np.broadcast_to(np.arange(n + 1), (len(ordered), n + 1)).copy()
+    starts[:, 1:-1][tied] = n
+    return np.minimum.accumulate(starts[:, ::-1], axis=1)[:, ::-1]
 
 
 def prefix(values: Floats) -> Floats:

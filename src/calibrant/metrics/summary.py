@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidInput
 from .binned import binned
 from .calibration_error import error_of
 from .curves import ReliabilityCurve, curve_of, plain
-from .intervals import Interval, check_confidence
+from .edges import check_edges
+from .intervals import Interval, check_confidence, check_resamples
 from .proper import brier_rows, nll_rows
+from .resampling import bootstrap_many, resampled_choice, resampled_errors, statistic_of
 from .testing import CalibrationTest, sweep_test
-from .uncertainty import bootstrap_many, crossfit_interval, from_resamples, resampled_errors, statistic_of
+from .uncertainty import crossfit_interval, from_resamples
 from .verdict import verdict_of
 from .views import Forecasts, Pairs, read
 
@@ -147,8 +148,8 @@ def measure(
     True
     """
     check_confidence(confidence)
-    if resamples < 19:
-        raise InvalidInput("resamples must be at least 19", seen=repr(resamples))
+    check_resamples(resamples, 19)
+    check_edges("equal_width", bins)
     forecasts = read(y_true, y_prob, sample_weight, classes=classes)
     resamples = min(resamples, max(200, MOST_DRAWS // forecasts.n))
     pairs, rng = forecasts.top_label(), np.random.default_rng(random_state)
@@ -158,7 +159,7 @@ def measure(
     test = sweep_test(pairs, words, 2, resamples, rng)
     mean = float(np.average(pairs.scores, weights=pairs.weights))
     return Measurement(
-        n=forecasts.n,
+        n=pairs.counted().n,
         n_classes=len(forecasts.classes),
         accuracy=accuracy,
         confidence=mean,
@@ -173,18 +174,19 @@ def measure(
 def _metrics(
     forecasts: Forecasts, pairs: Pairs, confidence: float, resamples: int, bins: int, rng: np.random.Generator
 ) -> dict[str, Interval]:
-    found = {"ece_crossfit": crossfit_interval(pairs, confidence)}
+    found = {"ece_crossfit": crossfit_interval([pairs], confidence)}
     options = {name: {**choice, **({} if name in NO_BINS else {"bins": bins})} for name, choice in CHOICES.items()}
-    statistics = {name: statistic for name, o in options.items() if (statistic := statistic_of(o)) is not None}
+    sampled = {name: resampled_choice(choice) for name, choice in options.items()}
+    statistics = {name: statistic for name, o in sampled.items() if (statistic := statistic_of(o)) is not None}
     rows = np.column_stack([pairs.outcomes, brier_rows(forecasts, "multi_class"), nll_rows(forecasts)])
     values, means = bootstrap_many(pairs, statistics, np.where(np.isfinite(rows), rows, 0.0), resamples, rng)
     for name, choice in options.items():
         if forecasts.is_event and name == "cwece":
             continue
-        resampled = (
-            values[name] if name in values else resampled_errors(forecasts, choice, max(20, resamples // 10), rng)
-        )
-        found[name] = from_resamples(error_of(forecasts, **choice), resampled, confidence, most=1.0)
+        if name not in values:
+            values[name] = resampled_errors(forecasts, sampled[name], max(20, resamples // 10), rng)
+        estimate, centre = (error_of(forecasts, **o) for o in (choice, sampled[name]))
+        found[name] = from_resamples(estimate, values[name], confidence, 1.0, centre=centre, is_error=True)
     for column, name in enumerate(("accuracy", "brier", "nll")):
         seen = rows[:, column] if pairs.weights is None else rows[pairs.weights > 0, column]
         weights = None if pairs.weights is None else pairs.weights[pairs.weights > 0]

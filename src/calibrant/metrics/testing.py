@@ -12,10 +12,11 @@ from scipy.special import erfc
 
 from ..errors import InvalidInput
 from .cells import Cells, cells_of
+from .intervals import check_resamples
 from .kernel import skce_terms
 from .norms import Norm, check_norm
 from .replicates import Replicates, prefix
-from .views import Forecasts, Pairs, read, select
+from .views import Forecasts, Pairs, is_whole, read, select
 
 __all__ = ["CalibrationTest", "calibration_test"]
 
@@ -98,10 +99,7 @@ def calibration_test(
     if method not in tests:
         raise InvalidInput("no such test", seen=repr(method), allowed=", ".join(tests))
     check_norm(norm)
-    if resamples < 19:
-        raise InvalidInput(
-            "resamples must be at least 19", seen=repr(resamples), hint="p cannot be below 1/(resamples+1)"
-        )
+    check_resamples(resamples, 19)
     forecasts = read(y_true, y_prob, sample_weight, classes=classes)
     return tests[method](forecasts, view, norm, resamples, np.random.default_rng(random_state))
 
@@ -109,9 +107,9 @@ def calibration_test(
 def _words(forecasts: Forecasts, view: Any) -> str:
     if forecasts.is_event:
         return "the event's probabilities are true"
-    return (
-        "the top label's probabilities are true" if view == "top_label" else f"the probabilities of {view!r} are true"
-    )
+    named = {"top_label": "the top label's probabilities", "pooled": "the probabilities of all classes"}
+    words = named[view] if isinstance(view, str) and view in named else f"the probabilities of {view!r}"
+    return f"{words} are true"
 
 
 def _sweep(forecasts: Forecasts, view: Any, norm: Norm, resamples: int, rng: np.random.Generator) -> CalibrationTest:
@@ -120,6 +118,7 @@ def _sweep(forecasts: Forecasts, view: Any, norm: Norm, resamples: int, rng: np.
 
 def sweep_test(pairs: Pairs, words: str, norm: Norm, resamples: int, rng: np.random.Generator) -> CalibrationTest:
     """Compare the sweep error with those of outcomes drawn from the scores themselves."""
+    pairs = pairs.counted()
     cells = cells_of(pairs)
     seen = _statistic(_replicates(cells, cells.outcomes[None, :]), norm)[0]
     drawn = _outcomes(cells, pairs, resamples, rng)
@@ -145,10 +144,9 @@ def _outcomes(cells: Cells, pairs: Pairs, resamples: int, rng: np.random.Generat
     m, counts = len(cells.scores), cells.weights.astype(np.int64)
     tied = np.flatnonzero(counts > 1)
     order = np.argsort(pairs.scores, kind="stable")
-    order = order[pairs.weight_array[order] > 0]
     first = np.searchsorted(pairs.scores[order], cells.scores)
     for size in np.diff(np.r_[np.arange(0, resamples, max(1, BLOCK // pairs.n)), resamples]):
-        if is_whole(cells.weights):
+        if is_whole(pairs.weight_array):
             drawn = (rng.random((size, m), dtype=np.float32) < cells.scores).astype(np.float64)
             drawn[:, tied] = rng.binomial(counts[tied], cells.scores[tied], (size, len(tied)))
             yield drawn
@@ -157,15 +155,10 @@ def _outcomes(cells: Cells, pairs: Pairs, resamples: int, rng: np.random.Generat
             yield np.add.reduceat(happened * pairs.weight_array[order], first, axis=1)
 
 
-def is_whole(weights: Floats) -> bool:
-    """Tell whether weights are numbers of rows."""
-    return bool((weights == np.floor(weights)).all())
-
-
 def _spiegelhalter(
     forecasts: Forecasts, view: Any, norm: Norm, resamples: int, rng: np.random.Generator
 ) -> CalibrationTest:
-    pairs = select(forecasts, view)
+    pairs = select(forecasts, view).counted()
     z = spiegelhalter_z(pairs)
     return CalibrationTest(z, float(erfc(abs(z) / np.sqrt(2))), "spiegelhalter", _words(forecasts, view), pairs.n)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..errors import InvalidInput
 from ..validation import Probabilities, as_array, as_labels, as_probabilities, as_weights, refuse_swapped
 
-__all__ = ["Forecasts", "Pairs", "read", "read_labels", "select"]
+__all__ = ["Forecasts", "Pairs", "is_whole", "read", "read_labels", "rows_of", "select"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +43,11 @@ class Pairs:
         return float(self.n) if self.weights is None else float(self.weights.sum())
 
     @property
+    def rows(self) -> float:
+        """As how many rows these count."""
+        return rows_of(self.n, self.weights)
+
+    @property
     def weight_array(self) -> NDArray[np.float64]:
         """The weights, as ones where none were given."""
         return np.ones(self.n) if self.weights is None else self.weights
@@ -51,6 +56,10 @@ class Pairs:
         """Return the given rows (indices or a mask)."""
         weights = None if self.weights is None else self.weights[rows]
         return Pairs(self.scores[rows], self.outcomes[rows], weights)
+
+    def counted(self) -> Pairs:
+        """Return the pairs without rows of weight zero."""
+        return self if self.weights is None or self.weights.all() else self.take(self.weights > 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +91,11 @@ class Forecasts:
     def n(self) -> int:
         """Number of rows."""
         return len(self.labels)
+
+    @property
+    def rows(self) -> float:
+        """As how many rows these count."""
+        return rows_of(self.n, self.weights)
 
     @property
     def is_event(self) -> bool:
@@ -129,6 +143,23 @@ class Forecasts:
                 yield _pairs(scores, self.labels == column, self.weights)
 
 
+def rows_of(n: int, weights: NDArray[np.float64] | None) -> float:
+    """Return as how many rows weights count, where a rule depends on their number.
+
+    Whole weights are numbers of rows. Fractional ones count as many rows as give a mean the same variance, (Σw)²/Σw²,
+    whatever their scale.
+    """
+    if weights is None:
+        return float(n)
+    total = float(weights.sum())
+    return total if is_whole(weights) else total**2 / float((weights**2).sum())
+
+
+def is_whole(weights: NDArray[np.float64]) -> bool:
+    """Tell whether weights are numbers of rows."""
+    return bool((weights == np.floor(weights)).all())
+
+
 def _pairs(scores: NDArray[Any], outcomes: NDArray[Any], weights: NDArray[np.float64] | None) -> Pairs:
     return Pairs(np.ascontiguousarray(scores, dtype=np.float64), outcomes.astype(np.float64), weights)
 
@@ -166,8 +197,11 @@ def read_labels(
     return as_labels(labels, k, len(probabilities), classes, columns, name="y_true")
 
 
-def select(forecasts: Forecasts, view: Any) -> Pairs:
-    """Return the pairs of a view that has one set of them: ``"top_label"``, ``"pooled"``, or a class by its label."""
+def select(forecasts: Forecasts, view: Any, others: tuple[str, ...] = ()) -> Pairs:
+    """Return the pairs of a view that has one set of them: ``"top_label"``, ``"pooled"``, or a class by its label.
+
+    ``others`` are views that the caller takes beside these, for the message where there is no such view.
+    """
     if isinstance(view, str) and view in ("top_label", "pooled"):
         return forecasts.top_label() if view == "top_label" else forecasts.pooled()
     place = [i for i, c in enumerate(forecasts.classes.tolist()) if c == view]
@@ -176,6 +210,6 @@ def select(forecasts: Forecasts, view: Any) -> Pairs:
         raise InvalidInput(
             "no such view",
             seen=repr(view),
-            allowed=f"'top_label', 'class_wise', 'marginals', 'pooled', or a class: {shown}",
+            allowed=", ".join(map(repr, ("top_label", "pooled", *others))) + f", or a class: {shown}",
         )
     return forecasts.one_class(place[0])
