@@ -1,15 +1,22 @@
-"""Held-out quality of every map on real outputs, beside probmetrics, in one run: ``python benchmarks/quality.py``.
+"""Held-out quality of every map on real outputs, beside probmetrics: ``python benchmarks/quality.py``.
 
 Reads the sets of ../shared/data: fits on val and judges on test; sets of one part are split in half by a seeded
-permutation, soccer in time order. A map that takes longer than the limit on a set is a cell that says so. Writes
-docs/evidence/quality.md; progress goes to stderr. Peers live in .venv-peers.
+permutation, soccer in time order. Each map runs on each set in a process of its own, which may use so many seconds of
+the processor: a map that needs more is a cell that says so. Results go to build/quality.json as they come, so that a
+run that was stopped goes on where it was; ``--maps svs sms`` runs these anew and keeps the others.
+
+Writes docs/evidence/quality.md, which names the versions of the code that its figures come from; progress goes to
+stderr. Peers live in .venv-peers.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import hashlib
 import json
 import multiprocessing
+import resource
 import subprocess
 import sys
 import tempfile
@@ -22,15 +29,17 @@ from typing import Any
 
 import numpy as np
 
+import calibrant
 from calibrant import make
 from calibrant.arrays import softmax
 from calibrant.registry import entries
 from figures import figures
+from quality_page import page
 
 ROOT = Path(__file__).resolve().parents[1]
 SKIPPED = {"top1_guo_models"}  # confidences and correctness only
-LIMIT = 0.003  # how much worse than probmetrics' sms ours may be
 CHAINS = ["iop > svs", "iop > sms", "iop > dirichlet-odir"]  # an order-preserving curve, then what differs by class
+PEERS = ["probmetrics ts-mix", "probmetrics svs", "probmetrics sms"]
 Parts = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 Results = dict[str, dict[str, Any]]
 
@@ -50,35 +59,33 @@ def load(path: Path) -> tuple[str, Parts]:
     return kind, (data[key][fit], data["labels"][fit], data[key][test], data["labels"][test])
 
 
-def ours(kind: str, parts: Parts, names: list[str], limit: float) -> Results:
-    """Fit and judge each map in a process of its own, so that one that takes too long can be stopped."""
-    found: Results = {}
-    for name in names:
-        started = time.perf_counter()
-        found[name] = within(limit, figures_of, name, kind, parts)
-        print(f"  {name}: {time.perf_counter() - started:.1f} s {found[name].get('error', '')}", file=sys.stderr)
-    return found
+def version() -> str:
+    """Return a mark of the package as it is: its source and its compiled core."""
+    folder, mark = Path(calibrant.__file__).parent, hashlib.sha256()
+    for path in sorted([*folder.rglob("*.py"), *folder.glob("*.so")]):
+        mark.update(path.read_bytes())
+    return mark.hexdigest()[:8]
 
 
 def within(limit: float, function: Callable[..., dict[str, Any]], *arguments: object) -> dict[str, Any]:
-    """Return what a function says, or an error where it fails or takes longer than ``limit`` seconds."""
+    """Return what a function says, or an error where it fails or takes more than ``limit`` seconds of the processor."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=tell, args=(sender, function, *arguments))
+    process = context.Process(target=tell, args=(sender, limit, function, *arguments))
     process.start()
     sender.close()
     try:
-        if not receiver.poll(limit):
-            return {"error": f"not finished in {limit:g} s"}
         return receiver.recv()
     except EOFError:
-        return {"error": "the process died"}
+        return {"error": f"more than {limit:g} s"}
     finally:
         process.kill()
         process.join()
 
 
-def tell(sender: Connection, function: Callable[..., dict[str, Any]], *arguments: object) -> None:
+def tell(sender: Connection, limit: float, function: Callable[..., dict[str, Any]], *arguments: object) -> None:
+    used = int(sum(resource.getrusage(resource.RUSAGE_SELF)[:2]))
+    resource.setrlimit(resource.RLIMIT_CPU, (used + int(np.ceil(limit)), resource.RLIM_INFINITY))
     try:
         sender.send(function(*arguments))
     except Exception as error:  # the table says so, the other maps go on
@@ -87,10 +94,11 @@ def tell(sender: Connection, function: Callable[..., dict[str, Any]], *arguments
 
 def figures_of(name: str, kind: str, parts: Parts) -> dict[str, float]:
     fit, fit_labels, test, test_labels = parts
-    start = time.perf_counter()
+    start = time.process_time()
     model = make(name, inputs=kind).fit(fit, fit_labels)
-    seconds = time.perf_counter() - start
-    return {**figures(model.predict_proba(test), test_labels), "seconds": seconds}
+    seconds = time.process_time() - start
+    found = figures(model.predict_proba(test), test_labels)
+    return {**found, "seconds": seconds, "all_seconds": time.process_time() - start}
 
 
 def as_probabilities(kind: str, scores: np.ndarray) -> np.ndarray:
@@ -107,75 +115,55 @@ def theirs(kind: str, parts: Parts, python: Path) -> Results:
         path = Path(folder) / "set.npz"
         np.savez(path, fit=fit, fit_labels=fit_labels, test=test, test_labels=test_labels)
         command = [str(python), str(ROOT / "benchmarks/peer_quality.py"), str(path)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=900)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=3600)
     return json.loads(done.stdout.strip().splitlines()[-1]) if done.returncode == 0 else {}
 
 
-def table(figure: str, results: dict[str, Results], names: list[str]) -> list[str]:
-    lines = ["| set | " + " | ".join(names) + " |", "| --- " * (len(names) + 1) + "|"]
-    for title, found in results.items():
-        cells = [cell(found.get(n, {}), figure) for n in names]
-        lines.append(f"| {title} | " + " | ".join(cells) + " |")
-    return lines
+class Store:
+    """Results by set and map, in a file that is written after each."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.results: dict[str, Results] = {}
+        with contextlib.suppress(FileNotFoundError):
+            self.results = json.loads(path.read_text(encoding="utf-8"))
+
+    def add(self, title: str, found: Results) -> None:
+        self.results.setdefault(title, {}).update(found)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text(json.dumps(self.results, indent=1), encoding="utf-8")
 
 
-def cell(found: dict[str, Any], figure: str) -> str:
-    return f"{found[figure]:.4f}" if figure in found else found.get("error", "-")
-
-
-def verdict(results: dict[str, Results], own: list[str]) -> list[str]:
-    """Compare our sms, and the best of ours, with theirs."""
-    lines = ["| set | our sms / theirs | best of ours / best of theirs | seconds: ours, theirs |", "| --- " * 4 + "|"]
-    good, all_good, total = 0, 0, 0
-    for title, found in results.items():
-        peers = {n: f for n, f in found.items() if n.startswith("probmetrics") and "nll" in f}
-        if "probmetrics sms" not in peers or "sms" not in found:
-            continue
-        if "nll" not in found["sms"]:  # ours failed where theirs did not: that counts against us
-            lines.append(f"| {title} | {found['sms'].get('error', '-')} | - | - |")
-            total += 1
-            continue
-        ratio = found["sms"]["nll"] / peers["probmetrics sms"]["nll"]
-        best = min(found[n]["nll"] for n in own if "nll" in found[n]) / min(f["nll"] for f in peers.values())
-        times = f"{found['sms']['seconds']:.2f}, {peers['probmetrics sms']['seconds']:.2f}"
-        lines.append(f"| {title} | {ratio:.4f} | {best:.4f} | {times} |")
-        good, all_good, total = good + (ratio <= 1 + LIMIT), all_good + (best <= 1.0), total + 1
-    print(f"sms within {LIMIT:.1%}: {good} of {total}; best of ours no worse: {all_good} of {total}")
-    lines.append("")
-    lines.append(f"Our sms is within {LIMIT:.1%} of theirs or better on {good} of {total} sets that they can run; the")
-    lines.append(f"best of ours is no worse than the best of theirs on {all_good} of {total}.")
-    return lines
+def run(title: str, path: Path, names: list[str], store: Store, arguments: argparse.Namespace, code: str) -> None:
+    """Fill in what is missing of one set: what was never run, or by other code unless the maps to run are named."""
+    found = store.results.get(title, {})
+    kind, parts = load(path)
+    for name in names:
+        if found.get(name, {}).get("code") != code:
+            result = within(arguments.limit, figures_of, name, kind, parts)
+            store.add(title, {name: {**result, "code": code}})
+            print(f"  {title} {name}: {result.get('error') or result}", file=sys.stderr, flush=True)
+    if not all(name in found for name in PEERS):
+        store.add(title, theirs(kind, parts, arguments.peers))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
     parser.add_argument("--peers", type=Path, default=ROOT / ".venv-peers/bin/python")
+    parser.add_argument("--results", type=Path, default=ROOT / "build/quality.json")
     parser.add_argument("--out", type=Path, default=ROOT / "docs/evidence/quality.md")
     parser.add_argument("--maps", nargs="*", help="names of ours to run; all that need scores by default")
-    parser.add_argument("--limit", type=float, default=20.0, help="seconds that one map may take on one set")
+    parser.add_argument("--limit", type=float, default=20.0, help="seconds of processor for one map on one set")
     arguments = parser.parse_args()
-    own = arguments.maps or [*(e.name for e in entries() if e.traits.needs == "scores"), *CHAINS]
-    results: dict[str, Results] = {}
-    for path in sorted(arguments.data.glob("*.npz")):
-        if path.stem in SKIPPED:
-            continue
-        kind, parts = load(path)
-        print(path.stem, file=sys.stderr)
-        results[path.stem] = {**ours(kind, parts, own, arguments.limit), **theirs(kind, parts, arguments.peers)}
-        print(path.stem, {n: round(f["nll"], 4) for n, f in results[path.stem].items() if "nll" in f}, flush=True)
-    names = [*own, "probmetrics ts-mix", "probmetrics svs", "probmetrics sms"]
-    lines = [
-        "# Held-out quality on real outputs",
-        "",
-        "Written by `benchmarks/quality.py`; its docstring says how.",
-        "",
-    ]
-    lines += ["## Beside probmetrics (NLL)", "", *verdict(results, own), ""]
-    for figure, title in (("nll", "Log-loss"), ("brier", "Brier score"), ("accuracy", "Accuracy")):
-        lines += [f"## {title}", "", *table(figure, results, names), ""]
+    every = [*(e.name for e in entries() if e.traits.needs == "scores"), *CHAINS]
+    store, code = Store(arguments.results), version()
+    paths = {path.stem: path for path in sorted(arguments.data.glob("*.npz")) if path.stem not in SKIPPED}
+    for title, path in paths.items():
+        run(title, path, arguments.maps or every, store, arguments, code)
+    results = {title: store.results[title] for title in paths}
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    arguments.out.write_text("\n".join(lines), encoding="utf-8")
+    arguments.out.write_text(page(results, every, PEERS, code), encoding="utf-8")
 
 
 if __name__ == "__main__":
