@@ -1,5 +1,7 @@
 """Structured scaling: evidence, caution and robustness."""
 
+import copy
+
 import numpy as np
 import pytest
 from scipy.special import log_softmax
@@ -80,3 +82,36 @@ def test_beats_temperature_on_real_outputs(shared_data):
 def test_bends_nothing_where_the_curve_is_straight():
     z, y = skewed(2000, 4)
     assert make("sms").fit(z, y).curve_ == []
+
+
+def test_mixes_the_bent_map_and_the_other_where_neither_is_clearly_better(shared_data):
+    with np.load(shared_data / "cifar10_wideresnet.npz") as file:
+        p, y = file["probs"], file["labels"]
+    fitted = StructuredScaling(inputs="probabilities").fit(p[::2], y[::2])
+    assert len(fitted.shares_) == 2
+    assert len(fitted.curve_) == 1
+    assert fitted.shares_.min() >= 0.05
+    np.testing.assert_allclose(fitted.shares_.sum(), 1.0)
+    answers = [_part(fitted, part).predict_proba(p[:50]) for part in (0, 1)]
+    np.testing.assert_allclose(fitted.predict_proba(p[:50]), fitted.shares_ @ np.stack(answers, axis=1), rtol=1e-5)
+    np.testing.assert_allclose(fitted.fit_report_.loss_after, nll(fitted.predict_proba(p[::2]), y[::2]), rtol=1e-5)
+
+
+def _part(fitted, part):
+    """Return one of the two mixed maps."""
+    alone = copy.copy(fitted)
+    for name in ("weights_", "intercept_", "confidence_"):
+        setattr(alone, name, getattr(fitted, name)[[part]])
+    alone.shares_, alone.curve_ = np.ones(1), fitted.curve_ if part else []
+    return alone
+
+
+def test_learns_which_classes_are_rare_from_few_rows_of_many_classes():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(3300, 400)) * 2.0
+    z[np.arange(3300), rng.integers(0, 400, 3300)] += 9.0
+    shift = np.where(np.arange(400) < 200, 0.0, -2.0)
+    y = (z + shift + rng.gumbel(size=z.shape)).argmax(axis=1)
+    fits = {name: make(name).fit(z[:300], y[:300]).predict_proba(z[300:]) for name in ("ts", "svs")}
+    # with intercepts held by 2 K it was 0.999
+    assert nll(fits["svs"], y[300:]) < 0.99 * nll(fits["ts"], y[300:])

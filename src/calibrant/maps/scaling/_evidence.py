@@ -46,7 +46,9 @@ class Fitted:
         )
 
 
-def fit_by_evidence(problem: Problem, prior: Prior, start: NDArray[np.float64]) -> Fitted:
+def fit_by_evidence(
+    problem: Problem, prior: Prior, start: NDArray[np.float64], rule: NDArray[np.float64] | None = None
+) -> Fitted:
     """Find the precisions that maximise the marginal likelihood (MacKay 1992), and the optimum they lead to.
 
     Parameters
@@ -54,7 +56,9 @@ def fit_by_evidence(problem: Problem, prior: Prior, start: NDArray[np.float64]) 
     problem : Problem
     prior : Prior
     start : array
-        α of each group to begin with, by a rule in K.
+        α of each group to begin with.
+    rule : array, optional
+        α of each group that a rule expects; by default that to begin with.
 
     Notes
     -----
@@ -68,7 +72,7 @@ def fit_by_evidence(problem: Problem, prior: Prior, start: NDArray[np.float64]) 
     first, penalty = Point.zero(problem), prior.penalty(start)
     near = curvature(problem, first.theta)
     rough = solve(problem, penalty, first, near.metric(penalty), _LOOSE)
-    alpha = _estimate(near, rough.point, prior, start)
+    alpha = _estimate(near, rough.point, prior, start, start if rule is None else rule)
     penalty = prior.penalty(alpha)
     found = solve(problem, penalty, rough.point, near.metric(penalty))
     shares = _determined(near, penalty)
@@ -91,12 +95,14 @@ def fit_with(problem: Problem, prior: Prior, precisions: NDArray[np.float64]) ->
     return Fitted(precisions, found.point, float(_determined(near, penalty).sum()), found.passes + 2, found.converged)
 
 
-def _estimate(near: Curvature, point: Point, prior: Prior, start: NDArray[np.float64]) -> NDArray[np.float64]:
+def _estimate(
+    near: Curvature, point: Point, prior: Prior, start: NDArray[np.float64], rule: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Return the fixed point of α, by steps in log α; every second goes on where the last two are heading (Aitken)."""
     x, before, ahead = np.log(start), np.zeros_like(start), outlook(near, point.theta, point.sums.gradient, prior)
     for step in range(1, 1 + (_STEPS if len(point.theta) < _MANY else _FEWER)):
         sizes, counts = ahead.under(np.exp(x))
-        moved = np.log(np.clip((counts + _WEIGHT) / (sizes + _WEIGHT / start), *_BOUNDS)) - x
+        moved = np.log(np.clip((counts + _WEIGHT) / (sizes + _WEIGHT / rule), *_BOUNDS)) - x
         x = x + moved
         if np.abs(moved).max() < _SETTLED:
             break
