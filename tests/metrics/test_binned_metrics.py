@@ -5,7 +5,16 @@ import json
 import numpy as np
 import pytest
 
-from calibrant.metrics import brier, calibration_error, ece, nll
+from calibrant.metrics import (
+    brier,
+    brier_decomposition,
+    calibration_error,
+    calibration_test,
+    ece,
+    nll,
+    nll_decomposition,
+    reliability_curve,
+)
 from calibrant.metrics.edges import bin_index, equal_mass, equal_width, make_edges
 from calibrant.metrics.views import Pairs
 
@@ -117,3 +126,22 @@ def test_proper_scores_by_hand(rng):
     assert brier(y, p) == pytest.approx(((p - np.eye(4)[y]) ** 2).sum(axis=1).mean())
     right = p.argmax(axis=1) == y
     assert brier(y, p, view="top_label") == pytest.approx(((p.max(axis=1) - right) ** 2).mean())
+
+
+def test_masked_entries_are_refused(rng):
+    p = rng.dirichlet(np.ones(3), 20)
+    y = rng.integers(0, 3, 20)
+    assert ece(y, np.ma.masked_array(p)) == ece(y, p)
+    with pytest.raises(ValueError, match="y_prob has masked entries"):
+        ece(y, np.ma.masked_array(p, mask=p > 0.9 * p.max()))
+    with pytest.raises(ValueError, match="y_true has masked entries"):
+        ece(np.ma.masked_array(y, mask=np.arange(20) == 3), p)
+
+
+def test_views_that_are_not_taken_are_not_offered(rng):
+    p, y = rng.dirichlet(np.ones(3), 20), rng.integers(0, 3, 20)
+    for call in (calibration_test, reliability_curve, nll_decomposition):
+        with pytest.raises(ValueError, match=r"allowed: 'top_label', 'pooled', or a class: 0, 1, 2"):
+            call(y, p, view="class_wise")
+    with pytest.raises(ValueError, match=r"allowed: 'top_label', 'pooled', 'multi_class', or"):
+        brier_decomposition(y, p, view="class_wise")

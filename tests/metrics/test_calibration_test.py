@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from calibrant.errors import InvalidInput
-from calibrant.metrics import calibration_error_bound, calibration_test, required_samples
+from calibrant.metrics import calibration_error_bound, calibration_test, required_samples, skce
 from calibrant.simulation import Beta, Power, Scenario, Uniform, experiments, scenarios
 
 
@@ -25,6 +25,28 @@ def test_false_alarms_of_the_kernel_test_are_held(rng):
         y = (rng.random(100)[:, None] > p.cumsum(axis=1)).sum(axis=1)
         alarms += calibration_test(y, p, method="skce", resamples=199, random_state=seed).pvalue <= 0.05
     assert abs(alarms / runs - 0.05) < 3 * np.sqrt(0.05 * 0.95 / runs) + 0.01
+
+
+def test_false_alarms_of_the_kernel_test_are_held_for_rare_events(rng):
+    # Random signs of the residuals, another way to the null distribution, alarm in one of four here.
+    alarms, runs = 0, 200
+    for seed in range(runs):
+        p = 0.02 * rng.random(200)
+        y = (rng.random(200) < p).astype(int)
+        alarms += calibration_test(y, p, method="skce", resamples=99, random_state=seed).pvalue <= 0.05
+    assert abs(alarms / runs - 0.05) < 3 * np.sqrt(0.05 * 0.95 / runs) + 0.01
+
+
+def test_the_kernel_tests_null_is_that_of_the_error(rng):
+    p = rng.dirichlet(np.ones(4), 80)
+    y = (rng.random(80)[:, None] > p.cumsum(axis=1)).sum(axis=1)
+    seen, larger = skce(y, p), 0
+    for _ in range(400):
+        drawn = (rng.random(80)[:, None] > p.cumsum(axis=1)).sum(axis=1)
+        larger += skce(drawn, p) >= seen
+    found = calibration_test(y, p, method="skce", resamples=999)
+    assert found.statistic == pytest.approx(seen)
+    assert found.pvalue == pytest.approx(larger / 400, abs=0.08)
 
 
 @pytest.mark.parametrize("method", ["sweep", "spiegelhalter", "skce"])

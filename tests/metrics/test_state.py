@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from calibrant.metrics import BinnedState, calibration_error
+from calibrant.errors import InvalidInput
+from calibrant.metrics import BinnedState, calibration_error, cwece, ece
 
 
 @pytest.fixture
@@ -71,3 +72,31 @@ def test_what_cannot_be_merged_is_refused(rows):
         BinnedState().merge(BinnedState(bins=3))
     with pytest.raises(ValueError, match="number of classes"):
         BinnedState(view="class_wise").update(y, p).update([0, 1], [[0.5, 0.5], [0.1, 0.9]])
+
+
+def test_states_know_their_classes(rows):
+    y, p, _ = rows
+    names = np.array(["cat", "dog", "ant", "bee"])[: p.shape[1]]
+    state = BinnedState(view="class_wise").update(names[y], p, classes=names)
+    with pytest.raises(InvalidInput, match="other classes"):
+        state.update(names[y], p, classes=names[::-1])
+    with pytest.raises(InvalidInput, match="other classes"):
+        state.merge(BinnedState(view="class_wise").update(y, p))
+    assert state.update(names[y], p, classes=names).finalise() == pytest.approx(cwece(y, p))
+    top = BinnedState().update(names[y], p, classes=names).update(y, p)
+    assert top.finalise() == pytest.approx(ece(y, p))
+
+
+def test_states_refuse_what_metrics_refuse(rows):
+    y, p, _ = rows
+    with pytest.raises(InvalidInput, match="threshold needs a class-wise view"):
+        BinnedState(threshold=0.2)
+    with pytest.raises(InvalidInput, match="'class_wise', 'marginals'"):
+        BinnedState(view="classwise").update(y, p)
+    state = BinnedState().update(y, p)
+    with pytest.raises(InvalidInput, match="no such estimator"):
+        state.finalise("bin")
+    with pytest.raises(InvalidInput, match="no such norm"):
+        state.finalise(norm=3)
+    assert f"total weight {len(y)}" in repr(state)
+    assert "15 bins" in repr(BinnedState())

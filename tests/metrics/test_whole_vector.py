@@ -5,8 +5,7 @@ import pytest
 from scipy.stats import dirichlet
 
 from calibrant.metrics import canonical_error, skce
-from calibrant.metrics.kernel import skce_terms
-from calibrant.metrics.views import read
+from calibrant.metrics.kernel_test import kernel_features
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
@@ -20,7 +19,6 @@ def test_skce_is_its_definition(rng, kernel):
             k = np.exp(-apart.sum() / 2 / 0.3) if kernel == "laplacian" else np.exp(-(apart**2).sum() / 2 / 0.09)
             terms[i, j] = k * (r[i] @ r[j])
     choose = {"kernel": kernel, "bandwidth": 0.3}
-    np.testing.assert_allclose(skce_terms(read(y, p), **choose), terms, atol=1e-12)
     off = ~np.eye(30, dtype=bool)
     assert skce(y, p, **choose) == pytest.approx(terms[off].mean())
     assert skce(y, p, estimator="biased", **choose) == pytest.approx(terms.mean())
@@ -80,3 +78,14 @@ def test_one_event_is_two_classes(rng):
     for bad in ({"norm": "max"}, {"bandwidth": 0}):
         with pytest.raises(ValueError, match="allowed"):
             canonical_error(y, p, **bad)
+
+
+def test_kernel_features_are_a_factor_of_the_kernel(rng):
+    p = rng.dirichlet(np.ones(3), 300)
+    distances = ((p[:, None] - p) ** 2).sum(axis=2)
+    for width in (0.3, 2.0):
+        features = kernel_features(p, width)
+        assert features.shape[1] <= 64
+        np.testing.assert_allclose(features @ features.T, np.exp(-distances / (2 * width**2)), atol=1e-4)
+    few = kernel_features(np.repeat(p[:2], 5, axis=0), 0.1)
+    assert few.shape == (10, 2)

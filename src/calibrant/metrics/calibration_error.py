@@ -22,7 +22,7 @@ from .sweep import sweep
 from .thresholds import Threshold
 from .views import Forecasts, Pairs, read, select
 
-__all__ = ["ESTIMATORS", "calibration_error", "default_norm", "error_of", "error_of_pairs"]
+__all__ = ["ESTIMATORS", "calibration_error", "check_estimator", "default_norm", "error_of", "error_of_pairs"]
 
 ESTIMATORS: dict[str, Callable[..., float]] = {
     "binned": binned,
@@ -87,10 +87,7 @@ def calibration_error(
     >>> calibration_error([0, 1, 1, 1], [0.25, 0.75, 0.75, 0.75], bins=10)
     0.25
     """
-    if estimator not in ESTIMATORS:
-        raise InvalidInput("no such estimator", seen=repr(estimator), allowed=", ".join(ESTIMATORS))
-    if norm is not None:
-        check_norm(norm)
+    check_estimator(estimator, norm)
     everything = isinstance(view, str) and view == "marginals"
     forecasts = read(y_true, y_prob, sample_weight, classes=classes, marginals=marginals or everything)
     view = "class_wise" if everything else view
@@ -129,6 +126,14 @@ def error_of_pairs(pairs: Pairs, *, estimator: str = "binned", norm: Norm | None
     if options:
         _check_options(estimator, options)
     return ESTIMATORS[estimator](pairs, norm=default_norm(estimator) if norm is None else norm, **options)
+
+
+def check_estimator(estimator: object, norm: object = None) -> None:
+    """Refuse an estimator or a norm that does not exist."""
+    if not isinstance(estimator, str) or estimator not in ESTIMATORS:
+        raise InvalidInput("no such estimator", seen=repr(estimator), allowed=", ".join(ESTIMATORS))
+    if norm is not None:
+        check_norm(norm)
 
 
 def default_norm(estimator: str) -> Norm:

@@ -13,7 +13,7 @@ from ..errors import InvalidInput
 from ..parameters import AnyOf, Number, OneOf
 from .views import Forecasts, is_whole, read
 
-__all__ = ["median_bandwidth", "skce", "skce_terms"]
+__all__ = ["median_bandwidth", "skce", "skce_of"]
 
 Array = NDArray[np.float64]
 
@@ -54,6 +54,13 @@ def skce(
     0.0
     """
     forecasts = read(y_true, y_prob, sample_weight, classes=classes)
+    return skce_of(forecasts, estimator=estimator, kernel=kernel, bandwidth=bandwidth)
+
+
+def skce_of(
+    forecasts: Forecasts, *, estimator: str = "unbiased", kernel: str = "gaussian", bandwidth: Any = "median"
+) -> float:
+    """Squared kernel calibration error of validated forecasts."""
     if estimator not in ("unbiased", "biased", "linear"):
         raise InvalidInput("no such estimator", seen=repr(estimator), allowed="'unbiased', 'biased' or 'linear'")
     if estimator == "linear":
@@ -70,11 +77,6 @@ def skce(
     if max(np.count_nonzero(w), square if same is w else 0) < 2:
         raise InvalidInput("the unbiased estimator needs two rows", seen="one")
     return (total - own) / (square - float(same.sum()))
-
-
-def skce_terms(forecasts: Forecasts, *, kernel: str = "gaussian", bandwidth: Any = "median") -> Array:
-    """Return the (n, n) matrix of h; its off-diagonal mean is the unbiased estimate, and what a test resamples."""
-    return np.concatenate([terms for _, terms in _blocks(forecasts, kernel, bandwidth)])
 
 
 def median_bandwidth(forecasts: Forecasts, kernel: str) -> float:

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
-from .calibration_error import default_norm, error_of_pairs
+from .calibration_error import check_estimator, default_norm, error_of_pairs
 from .edges import fixed_edges
-from .norms import Norm, check_norm
+from .norms import Norm
 from .sums import FROM_SUMS, error_from_sums, group_sums, power_mean
 from .thresholds import Threshold
 from .views import Pairs, read
@@ -53,21 +53,29 @@ class BinnedState:
                 allowed="equal width or given edges, a number of bins, no threshold 'prior'",
                 hint="take bins=4096 and pass edges='equal_mass' to finalise",
             )
+        if threshold is not None and not (isinstance(view, str) and view in ("class_wise", "marginals")):
+            raise InvalidInput("threshold needs a class-wise view", seen=f"view={view!r}", allowed="view='class_wise'")
         self.view, self.edges, self.threshold = view, made, threshold
         self.sums: NDArray[np.float64] | None = None
+        self.classes: NDArray[Any] | None = None
+
+    def __repr__(self) -> str:
+        weight = 0.0 if self.sums is None else float(self.sums[0].sum())
+        groups = "" if self.sums is None else f", {self.sums.shape[1]} group(s) of total weight {weight:g}"
+        return f"BinnedState(view={self.view!r}, {len(self.edges) - 1} bins{groups})"
 
     def update(self, y_true: Any, y_prob: Any, *, sample_weight: Any = None, classes: Any = None) -> BinnedState:
         """Add rows, and return the state itself."""
         marginals = isinstance(self.view, str) and self.view == "marginals"
         forecasts = read(y_true, y_prob, sample_weight, classes=classes, marginals=marginals)
         view = "class_wise" if marginals else self.view
-        return self._add(group_sums(forecasts, view, self.edges, self.threshold))
+        return self._add(group_sums(forecasts, view, self.edges, self.threshold), forecasts.classes)
 
     def merge(self, other: BinnedState) -> BinnedState:
         """Add the rows of another state, and return the state itself."""
         if not np.array_equal(self.edges, other.edges) or self.view != other.view or self.threshold != other.threshold:
             raise InvalidInput("states of different views, edges or thresholds cannot be merged")
-        return self if other.sums is None else self._add(other.sums)
+        return self if other.sums is None else self._add(other.sums, other.classes)
 
     def finalise(self, estimator: str = "binned", *, norm: Norm | None = None, **options: Any) -> float:
         """Return the calibration error of all rows so far.
@@ -77,8 +85,7 @@ class BinnedState:
         """
         if self.sums is None:
             raise InvalidInput("a state without rows has no error", hint="call update first")
-        if norm is not None:
-            check_norm(norm)
+        check_estimator(estimator, norm)
         chosen = default_norm(estimator) if norm is None else norm
         if estimator in FROM_SUMS and not options:
             return error_from_sums(self.sums, estimator, chosen)
@@ -86,9 +93,17 @@ class BinnedState:
         errors = [error_of_pairs(_pairs_of(g), estimator=estimator, norm=chosen, **options) for g in groups]
         return power_mean(errors, chosen)
 
-    def _add(self, sums: NDArray[np.float64]) -> BinnedState:
+    def _add(self, sums: NDArray[np.float64], classes: Any) -> BinnedState:
         if self.sums is not None and self.sums.shape != sums.shape:
             raise InvalidInput("rows with another number of classes cannot be added to this state")
+        if self.classes is not None and len(sums[0]) > 1 and not np.array_equal(self.classes, classes):
+            raise InvalidInput(
+                "rows with other classes cannot be added to this state",
+                seen=repr(classes.tolist())[:80],
+                allowed=repr(self.classes.tolist())[:80],
+                hint="pass classes=[…] with the label of each column to every update",
+            )
+        self.classes = classes
         self.sums = sums if self.sums is None else self.sums + sums
         return self
 

@@ -32,7 +32,7 @@ def group_sums(forecasts: Forecasts, view: Any, edges: Edges, threshold: Thresho
     A group is a class in the class-wise view; there is one group in the others.
     """
     if not (isinstance(view, str) and view == "class_wise"):
-        return bin_sums(select(forecasts, view), edges)[:, None]
+        return bin_sums(select(forecasts, view, ("class_wise", "marginals")), edges)[:, None]
     floors = threshold_values(forecasts, threshold)
     if forecasts.is_event:
         pairs = forecasts.event()

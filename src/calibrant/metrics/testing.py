@@ -13,7 +13,8 @@ from scipy.special import erfc
 from ..errors import InvalidInput
 from .cells import Cells, cells_of
 from .intervals import check_resamples
-from .kernel import skce_terms
+from .kernel import skce_of
+from .kernel_test import skce_pvalue
 from .norms import Norm, check_norm
 from .replicates import Replicates, prefix
 from .views import Forecasts, Pairs, is_whole, read, select
@@ -79,7 +80,8 @@ def calibration_test(
         its distribution when outcomes are drawn again from the scores themselves (consistency resampling, Bröcker and
         Smith 2007); p = (1 + #{larger or equal})/(1 + resamples).
         "spiegelhalter": z = Σ(y - s)(1 - 2s) / √Σ(1 - 2s)² s(1 - s), two-sided (1986); sees over- and
-        under-confidence, blind to what cancels. "skce": the kernel test of the whole vector (Widmann et al. 2019).
+        under-confidence, blind to what cancels. "skce": the kernel test of the whole vector (Widmann et al. 2019),
+        by consistency resampling too.
     view : "top_label" or a class
         What "sweep" and "spiegelhalter" test; one event's probabilities are taken as they are.
     norm : {1, 2, "max"}
@@ -177,7 +179,7 @@ def spiegelhalter_z(pairs: Pairs) -> float:
 
 
 def _skce(forecasts: Forecasts, view: Any, norm: Norm, resamples: int, rng: np.random.Generator) -> CalibrationTest:
-    """Kernel test: the mean of h over pairs of rows, against random signs of the rows (wild bootstrap)."""
+    """Kernel test: the unbiased error against those of labels that are drawn from the probabilities themselves."""
     weights = np.ones(forecasts.n) if forecasts.weights is None else forecasts.weights
     if not is_whole(weights):
         raise InvalidInput("sample_weight must be whole numbers for the kernel test", hint="it looks at pairs of rows")
@@ -188,14 +190,12 @@ def _skce(forecasts: Forecasts, view: Any, norm: Norm, resamples: int, rng: np.r
         words += f" (on {MOST_KERNEL_ROWS:,} of the rows, drawn at random)"
     if len(rows) < 2:
         raise InvalidInput("the kernel test needs two rows", seen=str(len(rows)))
-    k = len(forecasts.classes)
-    terms = skce_terms(
-        read(forecasts.labels[rows], forecasts.probabilities[rows], classes=np.arange(k), marginals=True)
+    used = read(
+        forecasts.labels[rows],
+        forecasts.probabilities[rows],
+        classes=np.arange(len(forecasts.classes)),
+        marginals=True,
     )
-    np.fill_diagonal(terms, 0.0)
-    pairs = len(rows) * (len(rows) - 1)
-    signs = rng.choice([-1.0, 1.0], (resamples, len(rows)))
-    null = np.einsum("ri,ri->r", signs @ terms, signs) / pairs
-    seen = float(terms.sum() / pairs)
-    pvalue = (1 + int((null >= seen).sum())) / (1 + resamples)
+    seen = skce_of(used)
+    pvalue = skce_pvalue(used, resamples, rng)
     return CalibrationTest(seen, pvalue, "skce", words, len(rows))

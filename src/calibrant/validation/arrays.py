@@ -35,6 +35,8 @@ def as_array(values: Any, name: str) -> tuple[NDArray[Any], tuple[Any, ...] | No
             seen=type(values).__name__,
             hint="call .toarray() first",
         )
+    if np.ma.is_masked(values):
+        raise InvalidInput(f"{name} has masked entries", hint="drop or fill these rows; nothing is imputed")
     columns = tuple(values.columns) if hasattr(values, "columns") else None
     array = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
     return array, columns
