@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from calibrant import make
-from calibrant.arrays import best_column
+from calibrant.arrays import best_column, softmax
 from calibrant.metrics import ece_kde
 from calibrant.passes import Sample
 
@@ -36,7 +36,7 @@ def answers(method: str, papers: bool, fit: Sample, test: np.ndarray) -> np.ndar
     """Probabilities, or for the papers' form the marginals that the published code evaluates."""
     smoothing = {"smoothing": 0} if papers and method.startswith("ir") else {}
     loss = {"loss": "brier"} if papers and method in ("ts", "ets", "irova-ts") else {}
-    map_ = make("identity" if method == "none" else method, **smoothing, **loss)
+    map_ = make(method, **smoothing, **loss)
     map_.fit_sample(fit)
     if not papers or not method.startswith("ir"):
         return map_._map(test)
@@ -51,18 +51,26 @@ def curves(z: np.ndarray, y: np.ndarray, papers: bool, repeats: int) -> dict[tup
     k = z.shape[1]
     order = np.random.default_rng(0).permutation(len(y))
     test, pool = order[:EVALUATED], order[EVALUATED:]
+    scores, labels = z[test], y[test]
     found: dict[tuple[str, int], list[tuple[float, float]]] = {}
+    sizes = [s for s in SIZES if s <= len(pool)]
     for repeat in range(repeats):
         rows = np.random.default_rng(repeat + 1).permutation(pool)
-        for size in [s for s in SIZES if s <= len(pool)]:
+        for size in sizes:
             sample = Sample(z[rows[:size]], y[rows[:size]].astype(np.int64), None, k)
-            for method in METHODS:
-                p = answers(method, papers, sample, z[test])
-                top = best_column(p, z[test])
-                right = (top == y[test]).astype(int)
-                confidence = np.clip(p[np.arange(len(p)), top], 0, 1)
-                found.setdefault((method, size), []).append((float(ece_kde(right, confidence)), float(right.mean())))
-    return {key: np.mean(values, axis=0) for key, values in found.items()}
+            for method in METHODS[1:]:
+                p = answers(method, papers, sample, scores)
+                found.setdefault((method, size), []).append(judged(p, scores, labels))
+    means = {key: np.mean(values, axis=0) for key, values in found.items()}
+    raw = np.array(judged(softmax(scores), scores, labels))  # the same whatever is drawn
+    return {("none", size): raw for size in sizes} | means
+
+
+def judged(p: np.ndarray, scores: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
+    """Top-label ECE¹ and accuracy."""
+    top = best_column(p, scores)
+    right = (top == labels).astype(int)
+    return float(ece_kde(right, np.clip(p[np.arange(len(p)), top], 0, 1))), float(right.mean())
 
 
 def rows_needed(means: dict[tuple[str, int], np.ndarray], method: str) -> str:

@@ -51,6 +51,19 @@ void bind_binning(nb::module_& m) {
         "logits"_a.noconvert(), "labels"_a, "weights"_a.none(), "columns"_a.none(), "values"_a.noconvert().none(),
         "edges"_a, "threads"_a);
     m.def(
+        "pair_sums",
+        [](Vector<T> scores, Vector<bool> outcomes, Weights weights, std::optional<Vector<T>> values, Vector<double> edges) {
+            const std::size_t n = scores.shape(0);
+            if (outcomes.shape(0) != n || (weights && weights->shape(0) != n) || (values && values->shape(0) != n))
+                throw nb::value_error("scores, outcomes, weights and values differ in length");
+            auto out = fresh<double>({edges.shape(0) + 1, std::size_t(4)});
+            nb::gil_scoped_release release;
+            calibrant::pair_sums(scores.data(), outcomes.data(), data_of(weights), values ? values->data() : nullptr, n,
+                                 edges.data(), edges.shape(0), out.data());
+            return out;
+        },
+        "scores"_a.noconvert(), "outcomes"_a, "weights"_a.none(), "values"_a.noconvert().none(), "edges"_a);
+    m.def(
         "bin_lift",
         [](Matrix<T> logits, Matrix<double> edges, Matrix<double> table, bool normalize, int threads, Output<T> out) {
             require_same_shape(logits, out);
@@ -80,6 +93,15 @@ void bind_binning(nb::module_& m) {
 void add_binning(nb::module_& m) {
     bind_binning<float>(m);
     bind_binning<double>(m);
+    m.def(
+        "cell_loss",
+        [](Vector<double> scores, Vector<double> weights, Vector<double> outcomes) {
+            if (scores.shape(0) != weights.shape(0) || scores.shape(0) != outcomes.shape(0))
+                throw nb::value_error("scores, weights and outcomes differ in length");
+            nb::gil_scoped_release release;
+            return calibrant::cell_loss(scores.data(), weights.data(), outcomes.data(), scores.shape(0));
+        },
+        "scores"_a, "weights"_a, "outcomes"_a);
 }
 
 }  // namespace calibrant::python

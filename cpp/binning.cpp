@@ -83,6 +83,30 @@ CALIBRANT_INLINE void bin_rows(const T* logits, const std::int64_t* labels, cons
     }
 }
 
+template <class T>
+CALIBRANT_INLINE void pair_strip(const T* scores, const bool* outcomes, const double* weights, const T* values,
+                                 std::int64_t n, const T* edges, std::int64_t count, int steps, T* p, std::int32_t* bin,
+                                 double* out) {
+    row_bins(scores, n, edges, count, steps, bin);
+#pragma omp simd
+    for (std::int64_t j = 0; j < n; ++j) p[j] = sigmoid(scores[j]);
+    for (std::int64_t j = 0; j < n; ++j) {
+        const double weight = weights ? weights[j] : 1.0;
+        double* target = out + 4 * bin[j];
+        target[0] += weight;
+        target[1] += outcomes[j] ? weight : 0.0;
+        target[2] += weight * p[j];
+        if (values) target[3] += weight * values[j];
+    }
+}
+
+CALIBRANT_CLONES double cell_loss_of(const double* scores, const double* weights, const double* outcomes, std::int64_t n) {
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (std::int64_t j = 0; j < n; ++j) sum += weights[j] * softplus(scores[j]) - outcomes[j] * scores[j];
+    return sum;
+}
+
 #define CALIBRANT_BINNING_BLOCKS(T)                                                                                       \
     CALIBRANT_CLONES void cell_rows_of(const T* logits, const std::int64_t* labels, const double* weights,                \
                                        const bool* columns, std::int64_t from, std::int64_t to, std::int64_t k,           \
@@ -95,6 +119,11 @@ CALIBRANT_INLINE void bin_rows(const T* logits, const std::int64_t* labels, cons
                                       std::int64_t k, const T* edges, std::int64_t count, int steps, T* odds,             \
                                       std::int32_t* bin, double* out) {                                                   \
         bin_rows(logits, labels, weights, columns, values, from, to, k, edges, count, steps, odds, bin, out);             \
+    }                                                                                                                     \
+    CALIBRANT_CLONES void pair_strip_of(const T* scores, const bool* outcomes, const double* weights, const T* values,    \
+                                        std::int64_t n, const T* edges, std::int64_t count, int steps, T* p,              \
+                                        std::int32_t* bin, double* out) {                                                 \
+        pair_strip(scores, outcomes, weights, values, n, edges, count, steps, p, bin, out);                               \
     }
 CALIBRANT_BINNING_BLOCKS(float)
 CALIBRANT_BINNING_BLOCKS(double)
@@ -137,11 +166,30 @@ void bin_sums(const T* logits, const std::int64_t* labels, const double* weights
         for (std::int64_t c = 0; c < size; ++c) out[c] += part[c];
 }
 
+template <class T>
+void pair_sums(const T* scores, const bool* outcomes, const double* weights, const T* values, std::int64_t n,
+               const double* edges, std::int64_t n_edges, double* out) {
+    constexpr std::int64_t strip = 4096;
+    const Edges<T> found = prepared<T>(edges, n_edges);
+    std::vector<T> p(std::min(n, strip));
+    std::vector<std::int32_t> bin(std::min(n, strip));
+    std::fill(out, out + 4 * (n_edges + 1), 0.0);
+    for (std::int64_t at = 0; at < n; at += strip)
+        pair_strip_of(scores + at, outcomes + at, weights ? weights + at : nullptr, values ? values + at : nullptr,
+                      std::min(strip, n - at), found.values.data(), n_edges, found.steps, p.data(), bin.data(), out);
+}
+
+double cell_loss(const double* scores, const double* weights, const double* outcomes, std::int64_t n) {
+    return cell_loss_of(scores, weights, outcomes, n);
+}
+
 #define CALIBRANT_BINNING_INSTANCES(T)                                                                                    \
     template void cell_sums<T>(const T*, const std::int64_t*, const double*, const bool*, std::int64_t, std::int64_t,     \
                                const std::int32_t*, const std::int32_t*, std::int64_t, int, double*);                     \
     template void bin_sums<T>(const T*, const std::int64_t*, const double*, const bool*, const T*, std::int64_t,          \
-                              std::int64_t, const double*, std::int64_t, int, double*);
+                              std::int64_t, const double*, std::int64_t, int, double*);                                   \
+    template void pair_sums<T>(const T*, const bool*, const double*, const T*, std::int64_t, const double*, std::int64_t, \
+                               double*);
 CALIBRANT_BINNING_INSTANCES(float)
 CALIBRANT_BINNING_INSTANCES(double)
 

@@ -23,6 +23,14 @@ template <class T>
 void bin_sums(const T* logits, const std::int64_t* labels, const double* weights, const bool* columns, const T* values,
               std::int64_t n, std::int64_t k, const double* edges, std::int64_t n_edges, int threads, double* out);
 
+// The same for pairs of a score and an outcome; values is (n,) or null.
+template <class T>
+void pair_sums(const T* scores, const bool* outcomes, const double* weights, const T* values, std::int64_t n,
+               const double* edges, std::int64_t n_edges, double* out);
+
+// Sum of w log(1 + exp s) - o s over cells: the log-loss of scores s as they are, o of the weight w being positive.
+double cell_loss(const double* scores, const double* weights, const double* outcomes, std::int64_t n);
+
 // out_ij = table[t][bin of the log-odds of logits_ij], t = 0 (tables = 1) or j (tables = k); edges is (tables, n_edges),
 // table (tables, n_edges + 1). With normalize each row is divided by its sum (softmax of the logits where that is 0).
 template <class T>

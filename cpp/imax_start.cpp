@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "simd.hpp"
+
 namespace calibrant {
 namespace {
 
@@ -44,36 +46,53 @@ Few thinned(const ImaxCells& cells) {
 // The convex log-loss sum of w log(1 + e^x) - target x at x = a t + b.
 struct LogLoss {
     const Doubles &t, &weights, &targets;
-
-    double operator()(double a, double b) const {
-        double sum = 0;
-        for (std::size_t i = 0; i < t.size(); ++i) {
-            const double x = a * t[i] + b;
-            sum += weights[i] * (std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)))) - targets[i] * x;
-        }
-        return sum;
-    }
 };
+
+CALIBRANT_CLONES double loss_at(const double* t, const double* weights, const double* targets, std::int64_t n, double a,
+                                double b) {
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (std::int64_t i = 0; i < n; ++i) {
+        const double x = a * t[i] + b;
+        sum += weights[i] * softplus(x) - targets[i] * x;
+    }
+    return sum;
+}
+
+double loss_at(const LogLoss& loss, double a, double b) {
+    return loss_at(loss.t.data(), loss.weights.data(), loss.targets.data(), loss.t.size(), a, b);
+}
+
+// First derivatives by a and b, and second ones by aa, ab, bb.
+CALIBRANT_CLONES void derivatives(const double* t, const double* weights, const double* targets, std::int64_t n, double a,
+                                  double b, double* out) {
+    double ga = 0, gb = 0, haa = 0, hab = 0, hbb = 0;
+#pragma omp simd reduction(+ : ga, gb, haa, hab, hbb)
+    for (std::int64_t i = 0; i < n; ++i) {
+        const double x = a * t[i] + b, e = exp_nonpositive(x < 0 ? x : -x), part = 1.0 / (1.0 + e);
+        const double p = x < 0 ? e * part : part, slack = weights[i] * p - targets[i];
+        const double curvature = weights[i] * e * part * part;
+        ga += slack * t[i], gb += slack;
+        haa += curvature * t[i] * t[i], hab += curvature * t[i], hbb += curvature;
+    }
+    out[0] = ga, out[1] = gb, out[2] = haa, out[3] = hab, out[4] = hbb;
+}
 
 // Damped Newton steps from (a, b).
 void newton(const LogLoss& loss, double total, double& a, double& b) {
-    double value = loss(a, b);
+    double value = loss_at(loss, a, b);
     for (int round = 0; round < kMostSteps; ++round) {
-        double ga = 0, gb = 0, haa = 1e-12 * total, hab = 0, hbb = 1e-12 * total;
-        for (std::size_t i = 0; i < loss.t.size(); ++i) {
-            const double t = loss.t[i], p = expit(a * t + b), w = loss.weights[i];
-            const double slack = w * p - loss.targets[i], curvature = w * p * (1 - p);
-            ga += slack * t, gb += slack;
-            haa += curvature * t * t, hab += curvature * t, hbb += curvature;
-        }
+        double d[5];
+        derivatives(loss.t.data(), loss.weights.data(), loss.targets.data(), loss.t.size(), a, b, d);
+        const double ga = d[0], gb = d[1], haa = d[2] + 1e-12 * total, hab = d[3], hbb = d[4] + 1e-12 * total;
         const double det = haa * hbb - hab * hab;
         const double sa = -(hbb * ga - hab * gb) / det, sb = -(haa * gb - hab * ga) / det;
         const double decrease = -(ga * sa + gb * sb);
         if (!(decrease >= 1e-12 * total)) break;
-        double size = 1.0, moved = loss(a + sa, b + sb);
+        double size = 1.0, moved = loss_at(loss, a + sa, b + sb);
         while (moved > value - 1e-4 * size * decrease && size > 1e-9) {
             size /= 2;
-            moved = loss(a + size * sa, b + size * sb);
+            moved = loss_at(loss, a + size * sa, b + size * sb);
         }
         a += size * sa, b += size * sb, value = moved;
     }
@@ -109,13 +128,18 @@ std::size_t drawn(const Doubles& sums, double uniform) {
 
 double binary_entropy(double p) { return entropy_of(p) + entropy_of(1 - p); }
 
-// Distances of all cells to cell c where they are below those in `least`; returns their weighted sum.
-double nearer(const Doubles& p, const Doubles& entropies, const Doubles& weights, std::size_t c, const Doubles& least,
-              Doubles& out) {
+// Distances of n cells to one of probability q and entropy h where they are below those in `least`; returns their
+// weighted sum. p log p is taken at 1e-300 where p is zero.
+CALIBRANT_CLONES double nearer(const double* p, const double* entropies, const double* weights, std::int64_t n, double q,
+                               double h, const double* least, double* out) {
+    constexpr double tiny = 1e-300;
     double sum = 0;
-    for (std::size_t i = 0; i < p.size(); ++i) {
-        const double apart = binary_entropy(0.5 * (p[i] + p[c])) - 0.5 * (entropies[i] + entropies[c]);
-        out[i] = std::min(least[i], std::max(apart, 0.0));
+#pragma omp simd reduction(+ : sum)
+    for (std::int64_t i = 0; i < n; ++i) {
+        const double m = 0.5 * (p[i] + q), up = m < tiny ? tiny : m, down = 1.0 - m < tiny ? tiny : 1.0 - m;
+        const double apart = -(up * log_positive(up) + down * log_positive(down)) - 0.5 * (entropies[i] + h);
+        const double own = apart > 0.0 ? apart : 0.0;
+        out[i] = own < least[i] ? own : least[i];
         sum += out[i] * weights[i];
     }
     return sum;
@@ -156,7 +180,10 @@ Doubles imax_start(const Doubles& x, const double* weights, double total, const 
     }
     const std::size_t first = drawn(sums, options.uniforms[0]);
     Doubles centres{cells.x[first]};
-    nearer(p, entropies, cells.weights, first, nearest, best);
+    const auto distances = [&](std::size_t c, Doubles& out) {
+        return nearer(p.data(), entropies.data(), cells.weights.data(), n, p[c], entropies[c], nearest.data(), out.data());
+    };
+    distances(first, best);
     for (std::int64_t m = 1; m < options.bins; ++m) {
         nearest.swap(best);
         sum = 0;
@@ -166,7 +193,7 @@ Doubles imax_start(const Doubles& x, const double* weights, double total, const 
         std::size_t chosen = 0;
         for (std::int64_t t = 0; t < options.trials; ++t) {
             const std::size_t c = drawn(sums, options.uniforms[m * options.trials + t]);
-            const double value = nearer(p, entropies, cells.weights, c, nearest, tried);
+            const double value = distances(c, tried);
             if (value < least) least = value, chosen = c, best.swap(tried);
         }
         centres.push_back(cells.x[chosen]);

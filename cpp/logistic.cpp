@@ -14,27 +14,6 @@ constexpr std::int64_t kParts = 16;   // partial sums, whatever the number of th
 constexpr std::int64_t kSpan = 4096;  // scores answered at a time where all share their coefficients
 constexpr double kFar = 1e30;         // an infinite score times a coefficient of zero is zero
 
-// log(1 + e) for 0 <= e <= 1 by the series of 2 artanh(f / (2 + f)), 1 + f being 1 + e or half of it.
-template <class T>
-CALIBRANT_INLINE T log1p_unit(T e) {
-    const bool upper = e > T(0.41421356237309503);
-    const T f = upper ? T(0.5) * (e - T(1)) : e;
-    const T s = f / (T(2) + f), q = s * s;
-    T sum = T(1.0 / 9);
-    if constexpr (sizeof(T) == 8) {
-        sum = 1.0 / 21;
-        sum = sum * q + 1.0 / 19, sum = sum * q + 1.0 / 17, sum = sum * q + 1.0 / 15;
-        sum = sum * q + 1.0 / 13, sum = sum * q + 1.0 / 11, sum = sum * q + 1.0 / 9;
-    }
-    sum = sum * q + T(1.0 / 7), sum = sum * q + T(1.0 / 5), sum = sum * q + T(1.0 / 3), sum = sum * q + T(1);
-    return T(2) * s * sum + (upper ? T(0.69314718055994530942) : T(0));
-}
-
-template <class T>
-CALIBRANT_INLINE T softplus(T x) {
-    return (x > T(0) ? x : T(0)) + log1p_unit(exp_nonpositive(x > T(0) ? -x : x));
-}
-
 // Adds the terms of one row to sums of every column: `sums` holds logistic_width rows of m columns, c three.
 template <bool TwoSlopes, class T>
 CALIBRANT_INLINE void add_row(const T* odds, std::int64_t m, const double* c, const double* target, double weight,

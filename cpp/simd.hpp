@@ -59,6 +59,46 @@ CALIBRANT_INLINE double exp_nonpositive(double x) {
     return p * scale;
 }
 
+// log(1 + e) for 0 <= e <= 1 by the series of 2 artanh(f / (2 + f)), 1 + f being 1 + e or half of it.
+template <class T>
+CALIBRANT_INLINE T log1p_unit(T e) {
+    const bool upper = e > T(0.41421356237309503);
+    const T f = upper ? T(0.5) * (e - T(1)) : e;
+    const T s = f / (T(2) + f), q = s * s;
+    T sum = T(1.0 / 9);
+    if constexpr (sizeof(T) == 8) {
+        sum = 1.0 / 21;
+        sum = sum * q + 1.0 / 19, sum = sum * q + 1.0 / 17, sum = sum * q + 1.0 / 15;
+        sum = sum * q + 1.0 / 13, sum = sum * q + 1.0 / 11, sum = sum * q + 1.0 / 9;
+    }
+    sum = sum * q + T(1.0 / 7), sum = sum * q + T(1.0 / 5), sum = sum * q + T(1.0 / 3), sum = sum * q + T(1);
+    return T(2) * s * sum + (upper ? T(0.69314718055994530942) : T(0));
+}
+
+template <class T>
+CALIBRANT_INLINE T softplus(T x) {
+    return (x > T(0) ? x : T(0)) + log1p_unit(exp_nonpositive(x > T(0) ? -x : x));
+}
+
+// log(x) of a positive normal number: x = 2^n m with m in [sqrt(1/2), sqrt(2)), log m by the series of 2 artanh.
+CALIBRANT_INLINE double log_positive(double x) {
+    constexpr double magic = 6755399441055744.0;  // 1.5 * 2^52: its low mantissa bits make an integer a double
+    std::int64_t bits, shifted;
+    std::memcpy(&bits, &x, 8);
+    const std::int64_t n = ((bits - 0x3fe6a09e667f3bcd) >> 52);  // the bits of sqrt(1/2)
+    bits -= n << 52;
+    double m, exponent = magic;
+    std::memcpy(&m, &bits, 8);
+    std::memcpy(&shifted, &exponent, 8);
+    shifted += n;
+    std::memcpy(&exponent, &shifted, 8);
+    const double s = (m - 1.0) / (m + 1.0), q = s * s, q2 = q * q;
+    const double low = (1.0 / 7 * q + 1.0 / 5) * q2 + (1.0 / 3 * q + 1.0);
+    const double high = (1.0 / 15 * q + 1.0 / 13) * q2 + (1.0 / 11 * q + 1.0 / 9);
+    const double last = (1.0 / 19 * q + 1.0 / 17);
+    return (exponent - magic) * 0.69314718055994530942 + 2.0 * s * ((last * (q2 * q2) + high) * (q2 * q2) + low);
+}
+
 // Four vectors at a time, as one would wait for itself.
 template <class T>
 CALIBRANT_INLINE T row_max(const T* z, std::int64_t k) {

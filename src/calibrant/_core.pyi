@@ -51,6 +51,14 @@ def bin_sums(
     edges: NDArray[np.float64],
     threads: int,
 ) -> NDArray[np.float64]: ...
+def pair_sums(
+    scores: NDArray[Any],
+    outcomes: NDArray[np.bool_],
+    weights: NDArray[np.float64] | None,
+    values: NDArray[Any] | None,
+    edges: NDArray[np.float64],
+) -> NDArray[np.float64]: ...
+def cell_loss(scores: NDArray[np.float64], weights: NDArray[np.float64], outcomes: NDArray[np.float64]) -> float: ...
 def bin_lift(
     logits: NDArray[Any],
     edges: NDArray[np.float64],

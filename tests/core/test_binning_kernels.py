@@ -60,6 +60,33 @@ def test_bin_sums(dtype, edges):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("count", [0, 14, 77])
+def test_sums_of_pairs(dtype, weighted, count):
+    rng = np.random.default_rng(count)
+    scores = np.round(rng.normal(size=9000) * 4, 1).astype(dtype)  # tied, and on edges
+    edges = np.sort(np.round(rng.normal(size=count) * 4, 1))
+    y, values = rng.random(9000) < 0.2, rng.random(9000).astype(dtype)
+    w = rng.integers(0, 3, 9000).astype(np.float64) if weighted else None
+    weight = np.ones(9000) if w is None else w
+    place = np.searchsorted(edges, scores.astype(np.float64), side="right")
+    columns = [weight, weight * y, weight * expit(scores.astype(np.float64)), weight * values]
+    expected = np.stack([np.bincount(place, c, minlength=count + 1) for c in columns], axis=1)
+    found = _core.pair_sums(scores, y, w, values, edges)
+    np.testing.assert_allclose(found, expected, rtol=3e-6 if dtype == np.float32 else 1e-12)
+    assert not _core.pair_sums(scores, y, w, None, edges)[:, 3].any()
+
+
+def test_loss_of_cells():
+    rng = np.random.default_rng(0)
+    scores = np.concatenate([rng.normal(size=1000) * 9, [0.0, 1e4, -1e4, 700.0, -700.0]])
+    weights = rng.random(len(scores)) * 5
+    outcomes = weights * (rng.random(len(scores)) < 0.3)
+    expected = weights @ np.logaddexp(0, scores) - outcomes @ scores
+    np.testing.assert_allclose(_core.cell_loss(scores, weights, outcomes), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("count", [0, 1, 14, 32, 33, 63, 64, 500])
 def test_look_up_is_a_half_open_search(dtype, count):
     rng = np.random.default_rng(0)

@@ -32,6 +32,7 @@ __all__ = [
     "imax_edges",
     "kmeans",
     "make_edges",
+    "mass_bounds",
     "sturges",
 ]
 
@@ -65,10 +66,15 @@ def equal_mass(scores: NDArray[np.float64], bins: int, weights: NDArray[np.float
         order = np.argsort(scores)
         ordered, mass = scores[order], np.concatenate([[0.0], np.cumsum(weights[order])])
     first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-    below, total = (first, len(scores)) if mass is None else _counts(mass[first], mass[-1])
-    place = np.minimum(below * bins // total, bins - 1)
-    starts = first[np.flatnonzero(np.diff(place)) + 1]
+    below, total = (first, len(scores)) if mass is None else (mass[first], mass[-1])
+    starts = first[mass_bounds(below, total, bins)]
     return np.concatenate([[0.0], ordered[starts], [1.0]])
+
+
+def mass_bounds(below: NDArray[Any], total: Any, bins: int) -> NDArray[np.int64]:
+    """Return the groups of tied scores at which bins of equal mass begin, but the first, from the weight below each."""
+    below, total = _counts(below, total)
+    return np.flatnonzero(np.diff(np.minimum(below * bins // total, bins - 1))) + 1
 
 
 def _counts(below: NDArray[Any], total: Any) -> tuple[NDArray[Any], Any]:

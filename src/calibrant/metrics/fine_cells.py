@@ -84,14 +84,36 @@ def cells_of_scores(
     if weights is not None and not weights.all():
         kept = weights > 0
         scores, outcomes, weights = scores[kept], outcomes[kept], weights[kept]
+    alike = weights is None or bool((weights == 1).all())
+    if alike and outcomes.dtype == np.bool_:
+        return _cells_of_rows(scores, outcomes.astype(np.bool_, copy=False))
     order = np.argsort(scores, kind="stable")
-    x = scores[order].astype(np.float64)
-    w = np.ones(len(x)) if weights is None else weights[order]
-    starts = np.flatnonzero(np.concatenate([[True], x[1:] != x[:-1]]))
-    values = x[starts]
+    ordered, w = scores[order], np.ones(len(order)) if weights is None else weights[order]
+    starts = _starts(ordered)
+    values = ordered[starts].astype(np.float64)
+    return FineCells(values, np.add.reduceat(w, starts), np.add.reduceat(outcomes[order] * w, starts), _between(values))
+
+
+def _cells_of_rows(scores: NDArray[np.floating], outcomes: NDArray[np.bool_]) -> FineCells:
+    """Cells of rows that weigh one each: the scores alone are sorted, many times faster than their places."""
+    ordered = np.sort(scores)
+    starts = _starts(ordered)
+    values = ordered[starts]
+    positives = np.bincount(np.searchsorted(values, scores[outcomes]), minlength=len(values)).astype(np.float64)
+    counts = np.diff(starts, append=len(scores)).astype(np.float64)
+    values = values.astype(np.float64)
+    return FineCells(values, counts, positives, _between(values))
+
+
+def _starts(ordered: NDArray[np.floating]) -> NDArray[np.int64]:
+    """Places at which a value begins."""
+    return np.concatenate([[0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1])
+
+
+def _between(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The middle between neighbours, or the upper one where nothing lies between them."""
     middle = values[:-1] + 0.5 * (values[1:] - values[:-1])
-    cuts = np.where(middle > values[:-1], middle, values[1:])
-    return FineCells(values, np.add.reduceat(w, starts), np.add.reduceat(outcomes[order] * w, starts), cuts)
+    return np.where(middle > values[:-1], middle, values[1:])
 
 
 def cells_of_classes(sample: Sample, columns: Columns = None) -> FineCells:

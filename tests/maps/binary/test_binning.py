@@ -198,3 +198,27 @@ def test_imax_beats_no_calibration_on_overconfident_scores(problem):
 def test_bad_parameters_are_named(binary, bad):
     with pytest.raises(InvalidInput, match=next(iter(bad))):
         Binning(**bad).fit(*binary)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_cells_of_rows_are_those_of_equal_weights(rng, dtype):
+    x = np.append(np.round(rng.normal(size=500), 1), [0.0, -0.0, 1e4, -1e4]).astype(dtype)
+    y = rng.random(504) < 0.1
+    alike, heavy = fine_cells.cells_of_scores(x, y), fine_cells.cells_of_scores(x, y, np.full(504, 3.0))
+    dropped = fine_cells.cells_of_scores(np.append(x, 7), np.append(y, True), np.append(np.ones(504), 0.0))
+    for name in ("scores", "weights", "outcomes", "cuts"):
+        times = 3 if name in ("weights", "outcomes") else 1
+        np.testing.assert_array_equal(getattr(alike, name) * times, getattr(heavy, name))
+        np.testing.assert_array_equal(getattr(alike, name), getattr(dropped, name))
+
+
+def test_imax_needs_few_cells(problem, monkeypatch):
+    z, y = problem
+    exact = make("imax-cw").fit(z, y)
+    monkeypatch.setattr(bin_data, "_MOST_CELLS", 512)
+    few = make("imax-cw").fit(z, y)
+    for own, other in zip(exact.maps_, few.maps_, strict=True):
+        assert own.fit_report_.loss_before == pytest.approx(other.fit_report_.loss_before, rel=1e-12)
+        assert own.fit_report_.details["information"] == pytest.approx(
+            other.fit_report_.details["information"], abs=2e-3
+        )

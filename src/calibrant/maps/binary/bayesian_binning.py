@@ -80,7 +80,7 @@ class BayesianBinning(TableMap):
         self.edges_ = cells.cuts[bounds - 1]
         self.representatives_ = answers / self.weights_[kept].sum()
         merged = cells.merged(bounds)
-        before, after = table_losses(cells, merged.weights, merged.outcomes, self.representatives_)
+        before, after = table_losses(data.raw_loss, merged.weights, merged.outcomes, self.representatives_)
         return FitReport(0, True, "nll", before, after, details={"models": len(models)})
 
 

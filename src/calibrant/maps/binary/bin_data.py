@@ -7,7 +7,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from ... import _core
 from ...arrays import log_odds, row_blocks
@@ -20,6 +19,8 @@ from .base import Pairs
 __all__ = ["Answer", "BinData", "ClassData", "PairData", "data_of_groups"]
 
 _FEW = 1 << 18  # a group of more scores than this is not brought into memory
+
+_MOST_CELLS = 1 << 13  # of a small group, for I-Max
 
 Answer = Callable[[NDArray[np.floating]], NDArray[np.floating]]
 """From logits (rows, K) to what another fitted map answers, (rows, K)."""
@@ -38,9 +39,25 @@ class BinData:
         """Fine cells of the scores."""
         return self._cells()
 
+    @cached_property
+    def raw_loss(self) -> float:
+        """Summed log-loss of the scores as they are."""
+        cells = self.cells
+        return _core.cell_loss(cells.scores, cells.weights, cells.outcomes)
+
+    @cached_property
+    def few_cells(self) -> FineCells:
+        """As many cells as I-Max needs: neighbours are merged where there are more, and these are forgotten."""
+        if self.cells.count <= _MOST_CELLS:
+            return self.cells
+        few, _ = self.cells.thinned(_MOST_CELLS), self.raw_loss
+        self.__dict__.pop("cells")
+        return few
+
     def forget_cells(self) -> None:
         """Give the memory of the cells back: they are larger than the scores."""
         self.__dict__.pop("cells", None)
+        self.__dict__.pop("few_cells", None)
 
     def sums(self, edges: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return by bin: weight, weight of the positives, Σ σ(score), Σ value; shape (bins, 4)."""
@@ -62,12 +79,9 @@ class PairData(BinData):
 
     def sums(self, edges: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sums by bin."""
-        place = np.searchsorted(edges, self.pairs.log_odds, side="right")
-        w = self.pairs.weight_array
-        columns = [w, w * self.pairs.outcomes, w * expit(self.pairs.log_odds.astype(np.float64))]
-        columns.append(np.zeros_like(w) if self.values is None else w * self.values)
-        sums = [np.bincount(place, c, minlength=len(edges) + 1).astype(np.float64) for c in columns]
-        return np.stack(sums, axis=1)
+        z = self.pairs.log_odds
+        values = None if self.values is None else np.ascontiguousarray(self.values, dtype=z.dtype)
+        return _core.pair_sums(z, self.pairs.outcomes, self.pairs.weights, values, edges)
 
 
 class ClassData(BinData):
@@ -78,6 +92,11 @@ class ClassData(BinData):
         self.mask = np.zeros(sample.logits.shape[1], dtype=bool)
         self.mask[columns] = True
         self.answer = answer
+
+    @cached_property
+    def few_cells(self) -> FineCells:
+        """The cells, which are few for so many scores."""
+        return self.cells
 
     def _cells(self) -> FineCells:
         return cells_of_classes(self.sample, None if self.mask.all() else self.mask)
@@ -111,7 +130,7 @@ class ClassData(BinData):
 def data_of_groups(sample: Sample, groups: NDArray[np.int64], answer: Answer | None = None) -> Iterator[list[BinData]]:
     """Yield the data of the groups of classes 0 … G-1 in lists; small groups by a few passes for all of a list."""
     waiting: list[NDArray[np.int64]] = []
-    room = max(_FEW, sample.logits.size // 16)
+    room = max(_FEW, sample.logits.size // 10)
     for g in range(int(groups.max()) + 1):
         columns = np.flatnonzero(groups == g)
         large = sample.n * len(columns) > _FEW

@@ -14,7 +14,7 @@ from sklearn.isotonic import isotonic_regression
 from ...arrays import log_odds
 from ...calibrator import Calibrator
 from ...fit_report import FitReport
-from ...metrics.edges import equal_mass, equal_width, given, kmeans
+from ...metrics.edges import equal_width, given, kmeans, mass_bounds
 from ...metrics.fine_cells import FineCells
 from ...metrics.imax import IMax, imax_of_groups
 from ...metrics.information import partition_information
@@ -141,7 +141,7 @@ class Binning(TableMap):
         self.edges_ = found.edges
         self.counts_ = sums[:, 0]
         self.representatives_ = self._answers(sums, found.edges)
-        before, after = table_losses(data.cells, sums[:, 0], sums[:, 1], self.representatives_)
+        before, after = table_losses(data.raw_loss, sums[:, 0], sums[:, 1], self.representatives_)
         return FitReport(found.iterations, found.converged, "nll", before, after, details=found.details)
 
     def _find_edges(self, data: BinData) -> _Found:
@@ -149,14 +149,16 @@ class Binning(TableMap):
             return _Found(_inner(given(self.edges)))
         if self.edges == "equal_width":
             return _Found(_inner(equal_width(self.bins)))
-        cells = data.cells
         if self.edges == "equal_mass":
-            return _at(cells, cells.bounds(equal_mass(cells.scores, self.bins, cells.weights)[1:-1]))
+            cells = data.cells
+            mass = np.cumsum(cells.weights)
+            return _at(cells, mass_bounds(np.append(0.0, mass[:-1]), mass[-1], self.bins))
         if self.edges == "kmeans":
+            cells = data.cells
             few = cells.thinned(_KMEANS_CELLS)
             return _at(cells, cells.bounds(_inner(kmeans(expit(few.scores), self.bins, few.weights))))
-        (start,) = self._imax([cells]) if data.start is None else [data.start]
-        return self._informed_edges(cells, start)
+        (start,) = self._imax([data.few_cells]) if data.start is None else [data.start]
+        return self._informed_edges(data.few_cells, start)
 
     def _prepared(self, batch: Sequence[BinData]) -> Iterator[BinData]:
         if not isinstance(self.edges, str) or self.edges not in ("imax", "mi"):
@@ -164,7 +166,7 @@ class Binning(TableMap):
             return
         for begin in range(0, len(batch), _TOGETHER):
             some = batch[begin : begin + _TOGETHER]
-            for data, start in zip(some, self._imax([data.cells for data in some]), strict=True):
+            for data, start in zip(some, self._imax([data.few_cells for data in some]), strict=True):
                 data.start = start
                 yield data
 
@@ -228,9 +230,8 @@ def _middles(edges: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def table_losses(
-    cells: FineCells, weights: NDArray[np.float64], positives: NDArray[np.float64], answers: NDArray[np.float64]
+    raw: float, weights: NDArray[np.float64], positives: NDArray[np.float64], answers: NDArray[np.float64]
 ) -> tuple[float, float]:
-    """Return the mean log-loss of the pairs before, and after with the weight and the positives of each bin."""
-    raw = cells.weights @ np.logaddexp(0.0, cells.scores) - cells.outcomes @ cells.scores
+    """Return the mean log-loss of the pairs before (``raw`` is its sum), and with the answers of their bins."""
     mapped = -(xlogy(positives, answers) + xlogy(weights - positives, 1 - answers)).sum()
     return float(raw / weights.sum()), float(mapped / weights.sum())

@@ -54,14 +54,20 @@ class TableMap(BinaryMap):
 
     def _fit_groups(self, sample: Sample, groups: NDArray[np.int64]) -> list[BinaryMap]:
         maps: list[BinaryMap] = []
-        blank = self.unfitted()
         for batch in data_of_groups(sample, groups, self._answer(sample, groups)):
-            for data in self._prepared(batch):
-                fitted = copy(blank)
-                fitted.classes_ = np.arange(2)
-                fitted.fit_report_ = fitted._fit_bins(data)
-                maps.append(fitted)
-                data.forget_cells()
+            maps += self._fit_batch(batch)
+            batch.clear()  # the next one takes its place in memory
+        return maps
+
+    def _fit_batch(self, batch: list[BinData]) -> list[BinaryMap]:
+        maps: list[BinaryMap] = []
+        blank = self.unfitted()
+        for data in self._prepared(batch):
+            fitted = copy(blank)
+            fitted.classes_ = np.arange(2)
+            fitted.fit_report_ = fitted._fit_bins(data)
+            maps.append(fitted)
+            data.forget_cells()
         return maps
 
     def _map_scores(self, log_odds: NDArray[np.floating]) -> NDArray[np.floating]:
