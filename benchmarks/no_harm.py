@@ -1,8 +1,8 @@
 """Does a default that harms say so? ``python benchmarks/no_harm.py [--splits 3]``.
 
-Fits every registered map on one score (binary, lifted, binned) on a few calibration rows of real outputs, and looks at the
-log-loss on all other rows: a map that ends worse there than the raw probabilities must have warned, and one that clearly
-helps should not have. Writes docs/evidence/no_harm.md.
+Fits every registered map on one score (binary, lifted, binned) on a few calibration rows of real outputs, and looks at
+the log-loss on other rows: a map that ends worse there than the raw probabilities must have warned, and one that
+clearly helps should not have. Writes docs/evidence/no_harm.md.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from mixnmatch import load
 
 from calibrant import make
 from calibrant.arrays import softmax
 from calibrant.errors import CalibrationWarning
 from calibrant.fit_report import label_losses
 from calibrant.registry import entries
+from mixnmatch import load
 
 ROOT = Path(__file__).resolve().parents[1]
 LIKE_CIFAR100 = ("cifar100_resnet50", "cifar100_densenet_bc", "tinyimagenet_probe")
@@ -77,9 +77,10 @@ def page(cases: list[Case], splits: int) -> str:
     silent = sorted((c for c in cases if c.harms and not c.warned), key=lambda c: c.gain)
     return "\n".join([
         "# Maps that harm say so", "",
-        f"`python benchmarks/no_harm.py --splits {splits}`: every map on one score of the registry with its defaults, on",
-        f"{', '.join(map(str, SIZES))} calibration rows drawn {splits} times; worse and better: log-loss on up to {JUDGED:,}",
-        "other rows against the raw probabilities, clearly: by 0.01 nats and four standard errors.", "",
+        f"`python benchmarks/no_harm.py --splits {splits}`: every map on one score of the registry with its",
+        f"defaults, on {', '.join(map(str, SIZES))} calibration rows drawn {splits} times. Worse and better: log-loss",
+        f"on up to {JUDGED:,} other rows against the raw probabilities; clearly: by 0.01 nats and four standard",
+        "errors.", "",
         head[0].format("set and rows"), head[1],
         *(line(f"{d}, {n}", [c for c in cases if (c.data, c.rows) == (d, n)])
           for d in sets for n in SIZES if any((c.data, c.rows) == (d, n) for c in cases)),
