@@ -89,3 +89,13 @@ def test_equal_scores_are_answered_alike(which, k):
     assert_distributions(p)
     np.testing.assert_array_equal(p, p[[0, 0, 0]])
     np.testing.assert_allclose(p[0], 1 / k, atol=0.02)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_class_never_seen_is_not_impossible(name):
+    z, y, _ = rows(4)
+    z = np.hstack([z, z[:, :1] - 1]).astype(np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)
+        p = make(name, classes=range(5)).fit(z, y).predict_proba(z)
+    assert (p > 0).all()

@@ -50,7 +50,8 @@ class Binning(TableMap):
         is fitted on the pairs of the same classes.
     smoothing : float
         Pseudo-count s of the frequencies: (positives + s · prior) / (weight + s), the prior being the share of
-        positives among all pairs. 0 gives the plain frequency of the papers, which may be exactly 0 or 1.
+        positives among all pairs, itself smoothed by s at ½. 0 gives the plain frequency of the papers, which may be
+        exactly 0 or 1.
     monotone : bool
         Pool neighbouring bins whose smoothed frequencies fall, so that a larger score never gets a smaller answer and a
         map shared by all classes keeps every row's order but for ties. Plain frequencies (``smoothing=0``) are
@@ -196,7 +197,8 @@ class Binning(TableMap):
     def _frequencies(self, weights: NDArray[np.float64], positives: NDArray[np.float64]) -> NDArray[np.float64]:
         s = self.smoothing
         counts = weights + s
-        answers = (positives + s * positives.sum() / weights.sum()) / counts
+        prior = (positives.sum() + s / 2) / (weights.sum() + s)  # never 0: a class may be missing from the rows
+        answers = (positives + s * prior) / counts
         return isotonic_regression(answers, sample_weight=counts) if self.monotone and s > 0 else answers
 
 
