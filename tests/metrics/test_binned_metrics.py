@@ -11,12 +11,15 @@ from calibrant.metrics import (
     calibration_error,
     calibration_test,
     ece,
+    measure,
     nll,
     nll_decomposition,
     reliability_curve,
 )
+from calibrant.metrics.calibration_error import ESTIMATORS
 from calibrant.metrics.edges import bin_index, equal_mass, equal_width, make_edges
 from calibrant.metrics.views import Pairs
+from calibrant.simulation import fit_scenario
 
 BINARY = ["binary_beta_n200", "binary_beta_n1000", "binary_beta_n5000"] + [
     f"binary_unif_n{n}" for n in (200, 1000, 5000)
@@ -145,3 +148,25 @@ def test_views_that_are_not_taken_are_not_offered(rng):
             call(y, p, view="class_wise")
     with pytest.raises(ValueError, match=r"allowed: 'top_label', 'pooled', 'multi_class', or"):
         brier_decomposition(y, p, view="class_wise")
+
+
+@pytest.mark.parametrize("view", ["top_label", "class_wise", 0])
+def test_entries_that_rounding_left_above_one_count_as_one(rng, view):
+    p = np.tile([[1.0002, 0.0], [0.4, 0.6], [0.9, 0.1], [1.0, 0.0]], (10, 1))
+    y, cut = np.tile([0, 1, 1, 0], 10), np.minimum(p, 1)
+    for edges in ("equal_width", "equal_mass", "kmeans", "imax"):
+        assert ece(y, p, view=view, edges=edges) == ece(y, cut, view=view, edges=edges)
+    for estimator in ESTIMATORS:
+        assert calibration_error(y, p, view=view, estimator=estimator) == pytest.approx(
+            calibration_error(y, cut, view=view, estimator=estimator), abs=1e-12
+        )
+
+
+def test_real_outputs_above_one_are_measured(shared_data):
+    data = np.load(shared_data / "imdb.npz")
+    y, p = data["labels"], data["probs"]
+    assert p.max() > 1
+    assert calibration_test(y, p, resamples=19).pvalue == 0.05
+    assert calibration_test(y, p, method="skce", resamples=19).pvalue <= 1
+    assert measure(y, p, resamples=19).n == len(y)
+    assert fit_scenario(y, p).event_rate() > 0.5

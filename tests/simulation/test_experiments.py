@@ -73,3 +73,35 @@ def test_the_same_seed_gives_the_same_numbers():
 def test_bad_settings_are_refused(settings):
     with pytest.raises(InvalidInput):
         experiments.run(scenarios["resnet110_c10"], **{"n": [20], "repeats": 3, **settings})
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"bins": [0]},
+        {"bins": [7.5]},
+        {"n": [10.5]},
+        {"n": True},
+        {"repeats": 2.0},
+        {"nonsense": 1},
+        {"estimator": "sweep", "bandwidth": 1},
+        {"estimator": "ks", "norm": "max", "edges": "equal_mass"},
+        {"norm": 3},
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(bad):
+    with pytest.raises(InvalidInput):
+        experiments.run(scenarios["resnet110_c10"], **{"repeats": 3, **bad})
+
+
+def test_one_number_is_enough_and_options_reach_functions():
+    settings = {"n": 60, "repeats": 5, "norm": 1}
+    named = experiments.run(scenarios["densenet40_c10"], bins=9, **settings)
+    own = experiments.run(scenarios["densenet40_c10"], estimator=ece, bins=1, edges="equal_mass", **settings)
+    assert named.n == (60,)
+    assert named.bins == (9,)
+    assert named.estimates.shape == (1, 1, 5)
+    plain = experiments.run(scenarios["densenet40_c10"], edges="equal_mass", **settings)
+    assert own.estimates == pytest.approx(plain.estimates)
+    assert experiments.sweep_bins(scenarios["densenet40_c10"], n=60, repeats=4).shape == (1, 4)
+    assert experiments.miss_rate(tce=[0.1], n=60, repeats=20).n == (60,)

@@ -22,7 +22,15 @@ from .sweep import sweep
 from .thresholds import Threshold
 from .views import Forecasts, Pairs, read, select
 
-__all__ = ["ESTIMATORS", "calibration_error", "check_estimator", "default_norm", "error_of", "error_of_pairs"]
+__all__ = [
+    "ESTIMATORS",
+    "calibration_error",
+    "check_estimator",
+    "check_options",
+    "default_norm",
+    "error_of",
+    "error_of_pairs",
+]
 
 ESTIMATORS: dict[str, Callable[..., float]] = {
     "binned": binned,
@@ -112,7 +120,7 @@ def error_of(
         return error_of_pairs(
             select(forecasts, view, ("class_wise", "marginals")), estimator=estimator, norm=chosen, **options
         )
-    _check_options(estimator, options)
+    check_options(estimator, options)
     if estimator in FROM_SUMS:
         given = {**_DEFAULTS[estimator], **options}
         edges = fixed_edges(given["edges"], given["bins"], forecasts.rows)
@@ -124,7 +132,7 @@ def error_of(
 def error_of_pairs(pairs: Pairs, *, estimator: str = "binned", norm: Norm | None = None, **options: Any) -> float:
     """Calibration error of one set of pairs."""
     if options:
-        _check_options(estimator, options)
+        check_options(estimator, options)
     return ESTIMATORS[estimator](pairs, norm=default_norm(estimator) if norm is None else norm, **options)
 
 
@@ -141,7 +149,8 @@ def default_norm(estimator: str) -> Norm:
     return _DEFAULTS[estimator]["norm"]
 
 
-def _check_options(estimator: str, options: Mapping[str, Any]) -> None:
+def check_options(estimator: str, options: Mapping[str, Any]) -> None:
+    """Refuse options that an estimator does not have."""
     allowed = [name for name in _DEFAULTS[estimator] if name != "norm"]
     for name in options:
         if name not in allowed:

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
-from ..metrics.calibration_error import ESTIMATORS
+from ..metrics.calibration_error import ESTIMATORS, check_estimator, check_options
 from ..metrics.replicates import from_rows
 from ..metrics.views import Pairs
+from ..parameters import Integer
 from ..progress import Progress, reporting
 from .controls import adjusted_mean, control_deviations
 from .distributions import ScoreDistribution, Uniform
@@ -71,8 +72,8 @@ class Result:
 def run(
     scenario: Scenario,
     *,
-    n: Sequence[int] = (200,),
-    bins: Sequence[Any] = (15,),
+    n: int | Sequence[int] = (200,),
+    bins: int | Sequence[int] = (15,),
     estimator: str | Callable[..., float] = "binned",
     edges: str | None = None,
     norm: int | str = 2,
@@ -85,7 +86,7 @@ def run(
 
     Parameters
     ----------
-    n, bins : sequences of int
+    n, bins : int or sequences of int
         Sample sizes, and numbers of bins for the estimators that have them (one entry otherwise).
     estimator : str or callable
         A name of `calibrant.metrics.calibration_error`'s, or a function of (y_true, y_prob).
@@ -97,10 +98,10 @@ def run(
     **options
         Handed to the estimator.
     """
+    sizes, counts = _several(n, "n"), _several(bins, "bins")
+    if not Integer(1).accepts(repeats):
+        raise InvalidInput("repeats is not valid", seen=repr(repeats), allowed=Integer(1).allowed)
     estimate = _many(estimator, edges, norm, options)
-    sizes, counts = tuple(int(v) for v in n), tuple(bins)
-    if not sizes or min(sizes) < 1 or repeats < 1:
-        raise InvalidInput("n and repeats must be positive", seen=f"n={sizes}, repeats={repeats}")
     estimates = np.empty((len(counts), len(sizes), repeats))
     deviations = np.empty((len(sizes), repeats, 6))
     with reporting(progress, "simulating") as advance:
@@ -129,14 +130,14 @@ def absolute_error(scenario: Scenario, **settings: Any) -> Floats:
 def sweep_bins(
     scenario: Scenario,
     *,
-    n: Sequence[int] = (200,),
+    n: int | Sequence[int] = (200,),
     edges: str = "equal_mass",
     repeats: int = 1000,
     random_state: int = 0,
     progress: Progress | bool = True,
 ) -> NDArray[np.int64]:
     """Return the number of bins that the sweep chooses, shape (n, repeats) (paper 003, App. C)."""
-    sizes = tuple(int(v) for v in n)
+    sizes = _several(n, "n")
     chosen = np.empty((len(sizes), repeats), dtype=np.int64)
     with reporting(progress, "simulating") as advance:
         for row, part, drawn in _draws(scenario, sizes, repeats, random_state, advance):
@@ -158,7 +159,7 @@ def miss_rate(
     distribution: ScoreDistribution | None = None,
     *,
     tce: Sequence[float] = (0.02, 0.05, 0.1),
-    n: Sequence[int] = (200, 1000),
+    n: int | Sequence[int] = (200, 1000),
     false_alarms: float = 0.05,
     norm: int = 2,
     repeats: int = 1000,
@@ -172,21 +173,30 @@ def miss_rate(
     Miscalibration is c^d with d chosen for each true error; scores are uniform unless a distribution is given.
     """
     law = Uniform() if distribution is None else distribution
-    common = {"n": n, "norm": norm, "repeats": repeats, **settings}
+    sizes = _several(n, "n")
+    common = {"n": sizes, "norm": norm, "repeats": repeats, **settings}
     with reporting(progress, "simulating") as advance:
         report = partial(_part, advance, len(tce) + 1)
         null = run(power_scenario(law, 0.0), random_state=random_state, progress=report(0), **common)
         critical = np.quantile(null.estimates[0], 1 - false_alarms, axis=1, method="higher")
-        rates = np.empty((len(tce), len(n)))
+        rates = np.empty((len(tce), len(sizes)))
         for row, error in enumerate(tce):
             scenario, seed = power_scenario(law, error, norm), random_state + row + 1
             found = run(scenario, random_state=seed, progress=report(row + 1), **common)
             rates[row] = (found.estimates[0] <= critical[:, None]).mean(axis=1)
-    return MissRates(tuple(tce), tuple(n), rates, critical)
+    return MissRates(tuple(tce), sizes, rates, critical)
 
 
 def _part(advance: Progress, steps: int, step: int) -> Progress:
     return lambda done, total: advance(step * total + done, steps * total)
+
+
+def _several(values: int | Sequence[int], name: str) -> tuple[int, ...]:
+    """Return one or several positive whole numbers as a tuple."""
+    several = (values,) if isinstance(values, (int, np.integer)) else tuple(values)
+    if not several or not all(Integer(1).accepts(value) for value in several):
+        raise InvalidInput(f"{name} is not valid", seen=repr(values), allowed="integers of at least 1")
+    return tuple(int(value) for value in several)
 
 
 def _draws(
@@ -206,6 +216,9 @@ def _many(
     estimator: str | Callable[..., float], edges: str | None, norm: int | str, options: dict[str, Any]
 ) -> Callable[[Draw, tuple[Any, ...]], list[Floats]]:
     """Return a function from many samples to one row of estimates a number of bins."""
+    if not callable(estimator):
+        check_estimator(estimator, norm)
+        check_options(estimator, {**options, **({} if edges is None else {"edges": edges})})
     named = {"binned": "equal_width", "sweep": "equal_mass", "debiased": "equal_mass"}
     fast = isinstance(estimator, str) and estimator in named and not options
     if fast and edges in (None, "equal_width", "equal_mass") and not (estimator == "debiased" and norm != 2):
@@ -235,9 +248,7 @@ def _one_by_one(
 ) -> Floats:
     if callable(estimator):
         pairs = zip(drawn.outcomes.astype(np.int64), drawn.scores, strict=True)
-        return np.array([estimator(y, s) for y, s in pairs])
-    if estimator not in ESTIMATORS:
-        raise InvalidInput("no such estimator", seen=repr(estimator), allowed=", ".join(ESTIMATORS))
+        return np.array([estimator(y, s, **extra) for y, s in pairs])
     compute, settings = ESTIMATORS[estimator], {"norm": norm, **extra}
     if estimator in ("binned", "label_binned", "debiased"):
         settings["bins"] = count

@@ -28,12 +28,18 @@ class Probabilities:
 
 
 def as_probabilities(values: Any, name: str = "y_prob", *, marginals: bool = False) -> Probabilities:
-    """Check probabilities: rows on the simplex, or with ``marginals`` per-class values whose sum is free."""
+    """Check probabilities: rows on the simplex, or with ``marginals`` per-class values whose sum is free.
+
+    Where rounding by a file's writer left an entry above 1, within the tolerance of a row's sum, it counts as 1.
+    """
     array, columns = as_matrix(values, name)
     if array.ndim == 1 or array.shape[1] == 1:
         array, columns, marginals = array.reshape(-1, 1), None, True
     top, column, squares, wrong = _core.row_tops(array, SIMPLEX_TOLERANCE, marginals, get_threads())
     _refuse_row(array, wrong, marginals, name)
+    if top.max() > 1:
+        array = np.minimum(array, array.dtype.type(1))
+        top, column, squares, _ = _core.row_tops(array, SIMPLEX_TOLERANCE, marginals, get_threads())
     return Probabilities(array[:, 0] if array.shape[1] == 1 else array, columns, top, column, squares)
 
 
