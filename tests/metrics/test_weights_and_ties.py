@@ -129,8 +129,7 @@ def test_many_samples_keep_ties_together(rng, norm):
 def test_experiments_on_rounded_scores_use_the_plain_estimators(rng):
     scenario = Scenario(Empirical(np.round(rng.random(300), 1)), Power(1.3))
     settings = {"n": [60], "repeats": 8, "norm": 1, "edges": "equal_mass"}
-    fast = experiments.run(scenario, **settings)
-    slow = experiments.run(scenario, estimator=lambda y, p: ece(y, p, edges="equal_mass"), **settings)
+    fast, slow = experiments.run(scenario, **settings), experiments.run(scenario, estimator=ece, **settings)
     assert fast.estimates == pytest.approx(slow.estimates, abs=1e-12)
 
 
