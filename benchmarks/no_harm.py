@@ -23,7 +23,7 @@ from mixnmatch import load
 
 ROOT = Path(__file__).resolve().parents[1]
 LIKE_CIFAR100 = ("cifar100_resnet50", "cifar100_densenet_bc", "tinyimagenet_probe")
-OTHERS = ("cifar10_resnet110", "newsgroups20")
+OTHERS = ("cifar10_resnet110", "fashion_cnn")
 SIZES = (500, 1000, 5000)
 JUDGED = 5000  # rows at most
 ALIASES = ("isotonic",)  # irova under another name

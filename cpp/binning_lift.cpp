@@ -119,14 +119,21 @@ CALIBRANT_INLINE void write_row(const T* logits, std::int64_t k, const Bits<T>* 
     if (normalize && !divides) normalize_rows(logits, 1, k, false, 1, q);
 }
 
-// Rows that share a walk: enough for a tile's steps to be worth loading, few enough to stay in the second-level cache.
-constexpr std::int64_t kBatch = 16;
-
 // Columns of a row of keys: whole tiles, and an odd number of cache lines, so that rows do not share a few sets of these.
 template <class T>
 std::int64_t stride_of(std::int64_t k) {
     constexpr std::int64_t line = 64 / sizeof(T);
     return ((k + line - 1) / line | 1) * line;
+}
+
+// Rows that share a walk: enough for a tile's steps to be worth loading, few enough for keys and answers to stay in the
+// second-level cache, or in the first where all classes share one tile.
+template <class T>
+std::int64_t batch_of(std::int64_t k, std::int64_t rows, bool shared) {
+    const std::int64_t fit = (shared ? 4096 : 65536) / static_cast<std::int64_t>(sizeof(T)) / stride_of<T>(k);
+    const std::int64_t most = std::max<std::int64_t>(shared ? 1 : 16, fit);
+    const std::int64_t batches = (rows + most - 1) / most;
+    return (rows + batches - 1) / batches;
 }
 
 // Memory for a batch of rows: keys and answers, whose vectors do not straddle cache lines.
@@ -240,8 +247,7 @@ void bin_lift(const T* logits, std::int64_t n, std::int64_t k, const double* edg
     }
     const Steps<T> found = stepped<T>(edges, table, tables, n_edges);
     for_blocks(n, k, threads, [&](std::int64_t, std::int64_t from, std::int64_t to) {
-        const std::int64_t batches = shared ? to - from : (to - from + kBatch - 1) / kBatch;
-        const std::int64_t batch = (to - from + batches - 1) / batches;
+        const std::int64_t batch = batch_of<T>(k, to - from, shared);
         Room<T> room(k, batch);
         for (std::int64_t i = from; i < to; i += batch)
             lift_rows_of(logits + i * k, std::min(batch, to - i), k, found.first.data(), found.steps.data(), found.pieces,
