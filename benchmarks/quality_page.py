@@ -42,7 +42,7 @@ def cell(found: dict[str, Any], figure: str) -> str:
 def verdict(results: dict[str, Results], own: list[str]) -> list[str]:
     """Compare our sms, and the best of ours, with theirs."""
     head = "| set | our sms / theirs | best of ours / best of theirs | which | processor seconds: ours, theirs |"
-    lines, good, all_good, total = [head, "| --- " * 5 + "|"], 0, 0, 0
+    lines, good, all_good, total, behind = [head, "| --- " * 5 + "|"], 0, 0, 0, []
     for title, found in results.items():
         peers = {n: f for n, f in found.items() if n.startswith("probmetrics") and "nll" in f}
         if "probmetrics sms" not in peers or "sms" not in found:
@@ -57,10 +57,11 @@ def verdict(results: dict[str, Results], own: list[str]) -> list[str]:
         times = f"{found['sms']['seconds']:.2f}, {peers['probmetrics sms']['seconds']:.2f}"
         lines.append(f"| {title} | {ratio:.4f} | {best:.4f} | {name} | {times} |")
         good, all_good = good + (ratio <= 1 + LIMIT), all_good + (best <= 1.0)
+        behind += [title] if ratio > 1 + LIMIT or best > 1.0 else []
     print(f"sms within {LIMIT:.1%}: {good} of {total}; best of ours no worse: {all_good} of {total}")
     return [
         f"Our sms is within {LIMIT:.1%} of theirs or better on {good} of {total} sets that they can run; the best",
-        f"of ours is no worse than the best of theirs on {all_good} of {total}.",
+        f"of ours is no worse than the best of theirs on {all_good} of {total}. Behind on: {', '.join(behind) or 'none'}.",
         "",
         *lines,
     ]
