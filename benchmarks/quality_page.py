@@ -61,7 +61,8 @@ def verdict(results: dict[str, Results], own: list[str]) -> list[str]:
     print(f"sms within {LIMIT:.1%}: {good} of {total}; best of ours no worse: {all_good} of {total}")
     return [
         f"Our sms is within {LIMIT:.1%} of theirs or better on {good} of {total} sets that they can run; the best",
-        f"of ours is no worse than the best of theirs on {all_good} of {total}. Behind on: {', '.join(behind) or 'none'}.",
+        f"of ours is no worse than the best of theirs on {all_good} of {total}.",
+        f"Behind on: {', '.join(behind) or 'none'}.",
         "",
         *lines,
     ]
