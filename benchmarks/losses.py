@@ -2,7 +2,7 @@
 
 A network of 64-128-128-10 units is trained with each loss, for several seeds that draw the split, the start and the
 batches, and judged on 900 others as it is and after temperature scaling on 297 more. Once it trains long on 200 rows
-and is over-confident; once shortly on 600. Writes docs/evidence/losses.md.
+and is over-confident; once shortly on 600. Writes docs/evidence/losses.md and the tables of docs/training.md.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from calibrant.torch import losses
 ROOT = Path(__file__).resolve().parents[1]
 TRAIN, TEST, BATCH = 600, 900, 150
 REGIMES = {"200 rows, 400 epochs": (200, 400), "600 rows, 100 epochs": (600, 100)}
+START, END = "<!-- tables: written by benchmarks/losses.py -->", "<!-- end of tables -->"
+Found = dict[str, dict[str, np.ndarray]]  # the values of each seed, by loss and figure
 Loss = Callable[[Tensor, Tensor], Tensor]
 LOSSES: dict[str, tuple[Loss, float | None]] = {  # the loss, and α of mixup where it is used
     "cross-entropy": (nn.functional.cross_entropy, None),
@@ -81,7 +83,7 @@ def judge(net: nn.Module, parts: list[tuple[Tensor, Tensor]]) -> dict[str, float
     }
 
 
-def run(seeds: int, size: int, epochs: int) -> dict[str, dict[str, np.ndarray]]:
+def run(seeds: int, size: int, epochs: int) -> Found:
     pixels, digits = load_digits(return_X_y=True)
     x, y = torch.tensor(pixels / 16, dtype=torch.float32), torch.tensor(digits)
     found: dict[str, list[dict[str, float]]] = {name: [] for name in LOSSES}
@@ -102,34 +104,53 @@ def mark(own: np.ndarray, plain: np.ndarray, higher: bool) -> str:
     return "" if abs(gap.mean()) <= 2 * error else " +" if gap.mean() > 0 else " -"
 
 
-def table(found: dict[str, dict[str, np.ndarray]]) -> list[str]:
-    lines = ["| loss | " + " | ".join(FIGURES.values()) + " |", "| --- " * (len(FIGURES) + 1) + "|"]
+def table(found: Found, figures: list[str], spread: bool) -> list[str]:
+    lines = ["| loss | " + " | ".join(FIGURES[f] for f in figures) + " |", "| --- " * (len(figures) + 1) + "|"]
     for name, each in found.items():
         cells = []
-        for figure, values in each.items():
+        for figure in figures:
+            values = each[figure]
             sign = mark(values, found["cross-entropy"][figure], figure == "accuracy")
-            cells.append(f"{values.mean():.4f} ± {values.std(ddof=1):.4f}{sign}")
+            cells.append(f"{values.mean():.4f}" + (f" ± {values.std(ddof=1):.4f}" if spread else "") + sign)
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return lines
+
+
+def evidence(found: dict[str, Found], seeds: int) -> list[str]:
+    lines = [
+        "# Training losses on digits",
+        "",
+        f"`python benchmarks/losses.py`: mean ± standard deviation over {seeds} seeds, {TEST} rows to judge.",
+        "`+` and `-`: better and worse than cross-entropy by more than two standard errors of the paired difference.",
+    ]
+    for title, each in found.items():
+        lines += ["", f"## {title}", "", *table(each, list(FIGURES), spread=True)]
+    return [*lines, ""]
+
+
+def with_tables(text: str, found: dict[str, Found], seeds: int) -> str:
+    """The text with what is between its marks replaced by the means."""
+    lines = [f"Means of {seeds} seeds, judged on {TEST} rows."]
+    for title, each in found.items():
+        lines += ["", f"{title}:", "", *table(each, [f for f in FIGURES if f != "smece"], spread=False)]
+    before, rest = text.split(START)
+    return "\n".join([f"{before}{START}", "", *lines, "", f"{END}{rest.split(END)[1]}"])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--out", type=Path, default=ROOT / "docs/evidence/losses.md")
+    parser.add_argument("--guide", type=Path, default=ROOT / "docs/training.md")
     options = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", calibrant.CalibrationWarning)
-    lines = [
-        "# Training losses on digits",
-        "",
-        f"`python benchmarks/losses.py`: mean ± standard deviation over {options.seeds} seeds, {TEST} rows to judge.",
-        "`+` and `-`: better and worse than cross-entropy by more than two standard errors of the paired difference.",
-    ]
-    for title, (size, epochs) in REGIMES.items():
-        lines += ["", f"## {title}", "", *table(run(options.seeds, size, epochs))]
+    found = {title: run(options.seeds, size, epochs) for title, (size, epochs) in REGIMES.items()}
+    lines = evidence(found, options.seeds)
     print("\n".join(lines))
-    options.out.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    options.out.write_text("\n".join(lines), encoding="utf-8")
+    guide = options.guide.read_text(encoding="utf-8")
+    options.guide.write_text(with_tables(guide, found, options.seeds), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import numpy as np
 
 from .errors import InvalidInput
 
-__all__ = ["AnyOf", "Instance", "Integer", "Number", "OneOf", "check_parameters"]
+__all__ = ["AnyOf", "Instance", "Integer", "Number", "OneOf", "check_parameters", "check_value"]
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Integer:
 class Instance:
     """An object of a type, or with the methods of one."""
 
-    types: tuple[type, ...]
+    types: tuple[Any, ...]  # a type, or an abstract one such as Callable
     words: str
 
     def accepts(self, value: Any) -> bool:
@@ -144,3 +144,9 @@ def check_parameters(owner: Any, table: Mapping[str, Any]) -> None:
             raise InvalidInput(
                 f"{type(owner).__name__}: {name} is not valid", seen=repr(value), allowed=constraint.allowed
             )
+
+
+def check_value(name: str, value: Any, constraint: Any) -> None:
+    """Raise where the constraint refuses an argument of a method."""
+    if not constraint.accepts(value):
+        raise InvalidInput(f"{name} is not valid", seen=repr(value), allowed=constraint.allowed)

@@ -24,7 +24,9 @@ __all__ = [
     "held_out",
     "leave_one_out",
     "mean_loss",
+    "relative_kernels",
     "rule_factor",
+    "shares_places",
     "spread_of",
 ]
 
@@ -104,6 +106,15 @@ def class_probabilities(
     return answers
 
 
+def relative_kernels(squared: Array, bandwidth: float, total: float) -> Array:
+    """Kernels of squared distances, up to a factor, with the share that a row of unit weight has of the frequencies."""
+    exponents = -squared / (2.0 * bandwidth**2)
+    peak = float(exponents.max())
+    if not np.isfinite(peak):
+        return np.ones(len(squared))
+    return np.exp(exponents - peak) + np.exp(min(_ZERO_LOG - peak, 700.0)) / total
+
+
 class _Sums:
     """Kernel sums of some rows, class by class, as they grow from tile to tile."""
 
@@ -129,6 +140,14 @@ class _Sums:
             self.sums,
         )
 
+    def give_back(self, labels: NDArray[np.int64], spare: Array) -> None:
+        """Add to each row's own class the kernel of points at its very place, of so much weight."""
+        peak = (self.own * self.scale)[:, None]
+        higher = np.maximum(self.shifts, peak)
+        self.sums *= np.exp(self.shifts - higher)
+        self.sums[np.arange(len(labels)), labels] += spare * np.exp(peak - higher)[:, 0]
+        self.shifts = higher
+
     def finish(self, out: NDArray[np.floating]) -> None:
         """Turn the sums into probabilities."""
         _core.finish_class_kernels(
@@ -139,7 +158,8 @@ class _Sums:
 class Trial:
     """Rows to predict from a support they take no part in, with their products at hand for many bandwidths.
 
-    ``before`` has the log-loss of each row without the map.
+    ``before`` has the log-loss of each row without the map; ``spare`` the weight that is left at a row's own place when
+    the row is left out of the support.
     """
 
     def __init__(
@@ -150,7 +170,9 @@ class Trial:
         weights: Array,
         before: Array,
         skip: NDArray[np.int64] | None = None,
+        spare: Array | None = None,
     ) -> None:
+        self.spare = spare
         centred = points.astype(support.points.dtype, copy=False) - support.centre
         self.support, self.labels, self.weights, self.before, self.skip = support, labels, weights, before, skip
         self.products, self.own = centred @ support.points.T, half_norms(centred)
@@ -159,18 +181,37 @@ class Trial:
         """The log-loss of each row, clipped."""
         sums = _Sums(self.support, self.own, bandwidth, get_threads())
         sums.add(self.products, slice(0, len(self.support.points)), self.skip)
+        if self.spare is not None:
+            sums.give_back(self.labels, self.spare)
         p = np.empty_like(sums.sums)
         sums.finish(p)
         return -np.log(np.maximum(p[np.arange(len(p)), self.labels], _CLIP))
 
 
 def leave_one_out(support: Support, before: Array, most_rows: int = TRIAL_ROWS) -> Trial:
-    """Every row predicted from the others; on large sets an even choice of rows."""
+    """Every row predicted from the others; on large sets an even choice of rows.
+
+    Equal rows of a class are one row with the sum of their weights, and left out as one: a copy would tell the answer.
+    Where places are shared by classes they are no copies: then one unit of the weight is left out.
+    """
     n = len(support.points)
     rows = np.arange(n)[row_subsample(n, _few(n, most_rows))]
     weights = np.ones(len(rows)) if support.weights is None else support.weights[rows]
     points = support.points[rows] + support.centre
-    return Trial(support, points, support.labels()[rows], weights, before[support.arrival[rows]], rows)
+    spare = np.maximum(weights - 1.0, 0.0) if support.weights is not None and shares_places(support) else None
+    return Trial(support, points, support.labels()[rows], weights, before[support.arrival[rows]], rows, spare)
+
+
+def shares_places(support: Support) -> bool:
+    """Whether half of the weight or more lies where there are points of several classes, as where values are few."""
+    rows = np.ascontiguousarray(support.points + 0.0)  # no zero is negative: equal points have equal bytes
+    whole = rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize)))[:, 0]
+    _, place = np.unique(whole, return_inverse=True)
+    labels, weights = support.labels(), np.ones(len(rows)) if support.weights is None else support.weights
+    first, last = np.full(len(rows), len(support.prior)), np.full(len(rows), -1)
+    np.minimum.at(first, place, labels)
+    np.maximum.at(last, place, labels)
+    return bool(2.0 * weights @ (first < last)[place] >= weights.sum())
 
 
 def held_out(support: Support, sample: Sample, before: Array, most_rows: int = TRIAL_ROWS) -> Trial:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import softmax
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from ..fit_report import FitReport, label_losses, with_held_out
-from ..parameters import AnyOf, Instance, Integer, Number, OneOf
+from ..parameters import AnyOf, Instance, Integer, Number, OneOf, check_value
 from ..passes import Sample
 from ..progress import progress_bar
 from ..traits import Traits
@@ -26,10 +27,12 @@ from .density import (
     held_out,
     leave_one_out,
     mean_loss,
+    relative_kernels,
     rule_factor,
+    shares_places,
     spread_of,
 )
-from .projection import FEWEST, LEARNT, TRAINED, Projection, learn, merged
+from .projection import FEWEST, LEARNT, TRAINED, Projection, as_points, learn, merged
 from .prototypes import compression_loss, herd
 
 __all__ = ["KCal"]
@@ -86,9 +89,9 @@ class KCal(Calibrator):
     """
 
     _constraints: ClassVar[Mapping[str, Any]] = {
-        "projection": AnyOf(OneOf(*LEARNT, "identity"), Instance((type(lambda: 0), Projection), "a function")),
+        "projection": AnyOf(OneOf(*LEARNT, "identity"), Instance((Callable,), "a callable")),
         "dim": AnyOf(OneOf(None), Integer(1)),
-        "bandwidth": AnyOf(OneOf("cv", "rule"), Number(0, open_low=True)),
+        "bandwidth": AnyOf(OneOf("cv", "rule"), Number(1e-100, 1e100)),
         "kernel": OneOf("rbf"),
         "random_state": AnyOf(OneOf(None), Integer(0)),
         "capacity": AnyOf(OneOf(None), Integer(1)),
@@ -170,13 +173,15 @@ class KCal(Calibrator):
         return "lda" if self.projection in TRAINED and rows < FEWEST else self.projection
 
     def _fit(self, sample: Sample) -> FitReport:
+        self._check_dimensions(sample.logits)
         sample = _weighty(sample)
         given, place = merged(sample.with_logits(self._features(sample.logits)))
         trials: list[Trial] = []
         if getattr(self, "projection_source_", "") != "training rows":
             self.projection_kind_ = self._kind(given.n - given.n // _FOLDS)  # the same for the folds and all rows
             self.projection_source_ = "calibration rows"
-            trials = self._cross_fit(given) if self._learns and given.n >= 4 * _FOLDS else []
+            apart = given.n >= 4 * _FOLDS and not shares_places(_support_of(given.logits, given))
+            trials = self._cross_fit(given) if self._learns and apart else []
             self.projection_, self.projection_losses_ = self._learn(given)
         points = self._project(given.logits)
         if not trials:
@@ -186,19 +191,28 @@ class KCal(Calibrator):
         self.bandwidth_ = self._pick(trials)
         return self._report(trials, self._limit())
 
+    def _check_dimensions(self, rows: Floats) -> None:
+        """Refuse rows of other dimensions than those that the projection was learnt on."""
+        found = (
+            getattr(self, "projection_", None) if getattr(self, "projection_source_", "") == "training rows" else None
+        )
+        if found is not None and len(found["mean"]) != rows.shape[1]:
+            learnt = f"{len(found['mean'])} columns, as in fit_projection"
+            raise InvalidInput("X has other columns than the projection", seen=f"shape {rows.shape}", allowed=learnt)
+
     def _cross_fit(self, sample: Sample) -> list[Trial]:
         """Rows of each fold, predicted by a projection and a support that have not seen them."""
         trials = []
         for rest, fold in sample.folds(_FOLDS):
             found, _ = self._learn(rest)
             project = Projection(**found) if found else self._project
-            support = Support.of(project(rest.logits), rest.labels, rest.weights, rest.n_classes)
+            support = _support_of(project(rest.logits), rest)
             judged = fold.with_logits(project(fold.logits))
             trials.append(held_out(support, judged, self._losses_before(fold), TRIAL_ROWS // _FOLDS))
         return trials
 
     def _leave_one_out(self, points: Floats, sample: Sample) -> Trial:
-        support = Support.of(points, sample.labels, sample.weights, sample.n_classes)
+        support = _support_of(points, sample)
         before = self._losses_before(sample)
         if sample.n == 1:
             return held_out(support, sample.with_logits(points), before)
@@ -268,7 +282,7 @@ class KCal(Calibrator):
 
     def _project(self, features: Floats) -> Floats:
         if callable(self.projection):
-            return np.ascontiguousarray(self.projection(features))
+            return as_points(self.projection(features), features)
         found = getattr(self, "projection_", None)
         return features if found is None else Projection(**found)(features)
 
@@ -309,7 +323,9 @@ class KCal(Calibrator):
 
     def forget(self, before: int) -> KCal:
         """Drop the calibration rows that came first, ``before`` of them."""
-        if not 0 <= before < len(self.points_):
+        check_is_fitted(self, "fit_report_")
+        check_value("before", before, Integer(0))
+        if before >= len(self.points_):
             raise InvalidInput("before must leave a row", seen=repr(before), allowed=f"0 to {len(self.points_) - 1}")
         self.points_, self.labels_ = self.points_[before:], self.labels_[before:]
         self.weights_, self.keys_ = self.weights_[before:], self.keys_[before:]
@@ -330,12 +346,24 @@ class KCal(Calibrator):
         return self
 
     def explain(self, embedding: Any, top: int = 10) -> dict[str, NDArray[Any]]:
-        """Return the calibration rows that carry the most of one prediction: their places, weights and labels."""
-        row = self._project(self._features(self._scores_to_map(np.atleast_2d(embedding)).logits)).astype(np.float64)
-        distance = ((self.points_.astype(np.float64) - row) ** 2).sum(axis=1)
-        share = self.weights_ * np.exp(-(distance - distance.min()) / (2 * self.bandwidth_**2))
+        """Return the calibration rows that carry the most of one prediction: their places, weights and labels.
+
+        The weights of a class's rows sum to its probability, but for the 1e-10 that every class seen has.
+        """
+        check_value("top", top, Integer(1))
+        valid = self._scores_to_map(np.atleast_2d(embedding))
+        if len(valid.logits) != 1:
+            raise InvalidInput("embedding must be one row", seen=f"{len(valid.logits)} rows", allowed="shape (d,)")
+        row = self._project(self._features(valid.logits)).astype(np.float64)
+        with np.errstate(over="ignore"):
+            distance = ((self.points_.astype(np.float64) - row) ** 2).sum(axis=1)
+        share = self.weights_ * relative_kernels(distance, self.bandwidth_, float(self.weights_.sum()))
         first = np.argsort(-share, kind="stable")[:top]
         return {"rows": first, "weights": share[first] / share.sum(), "labels": self.classes_[self.labels_[first]]}
+
+
+def _support_of(points: Floats, sample: Sample) -> Support:
+    return Support.of(points, sample.labels, sample.weights, sample.n_classes)
 
 
 def _weighty(sample: Sample) -> Sample:

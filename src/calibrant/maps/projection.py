@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import row_subsample
+from ..errors import InvalidInput
 from ..passes import Sample
 from ..torch.projection import Progress, train_projection
 from .density import Support, best_bandwidth, leave_one_out, spread_of
 
-__all__ = ["FEWEST", "LEARNT", "TRAINED", "Projection", "learn", "merged"]
+__all__ = ["FEWEST", "LEARNT", "TRAINED", "Projection", "as_points", "learn", "merged"]
 
 Array = NDArray[np.float64]
 TRAINED = ("learned", "linear")
@@ -40,6 +42,19 @@ class Projection:
         if not len(self.mix):
             return u
         return u + np.where(u > 0, u, np.expm1(np.minimum(u, 0))) @ self.mix.T.astype(kind)
+
+
+def as_points(found: Any, rows: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Check what a user's own projection made of the rows: finite numbers, a row for each; in the rows' precision."""
+    points = np.asarray(found)
+    if points.ndim != 2 or len(points) != len(rows) or not points.shape[1] or points.dtype.kind not in "fiub":
+        seen, allowed = f"shape {points.shape} of {points.dtype}", f"numbers of shape ({len(rows)}, d)"
+        raise InvalidInput("projection gave no point for each row", seen=seen, allowed=allowed)
+    points = np.ascontiguousarray(points, dtype=rows.dtype)
+    if not np.isfinite(points).all():
+        row = int(np.flatnonzero(~np.isfinite(points).all(axis=1))[0])
+        raise InvalidInput("projection gave NaN or infinity", seen=f"row {row}", allowed="finite values")
+    return points
 
 
 def merged(sample: Sample) -> tuple[Sample, NDArray[np.int64]]:

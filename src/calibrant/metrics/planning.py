@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ def calibration_error_bound(ece: float, n: int, bins: int, delta: float = 0.05) 
         raise InvalidInput("ece must lie in [0, 1]", seen=repr(ece))
     if n < 1 or bins < 1:
         raise InvalidInput("n and bins must be positive", seen=f"n={n}, bins={bins}")
-    if not 0 < delta < 1:
+    if not (isinstance(delta, Real) and 0 < delta < 1):
         raise InvalidInput("delta must lie between 0 and 1", seen=repr(delta))
     return float(ece + bins * np.sqrt(2 / n * (2 * np.log(2) - np.log(delta))))
 
