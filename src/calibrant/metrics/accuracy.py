@@ -68,7 +68,7 @@ def top_k_accuracy(
         weights = as_weights(sample_weight, len(labels))
         if raw_scores is not None:
             right = _ranks(probabilities, labels, raw_scores) < k
-    return np.count_nonzero(right) / len(right) if weights is None else float(np.average(right, weights=weights))
+    return float(np.count_nonzero(right) / len(right) if weights is None else np.average(right, weights=weights))
 
 
 def _event_hits(forecasts: Forecasts, k: int, raw_scores: Any) -> tuple[NDArray[np.bool_], NDArray[np.float64] | None]:

@@ -81,7 +81,7 @@ def bootstrap(
     >>> y, p = scenarios["resnet110_c10"].sample(2000, random_state=0)
     >>> found = bootstrap(ece, y, p, resamples=200)
     >>> print(found)
-    0.0726 [0.0598, 0.0836]
+    0.0726 [0.0570, 0.0836]
     """
     check_confidence(confidence)
     check_resamples(resamples, 2)
