@@ -130,7 +130,7 @@ class ClassData(BinData):
 def data_of_groups(sample: Sample, groups: NDArray[np.int64], answer: Answer | None = None) -> Iterator[list[BinData]]:
     """Yield the data of the groups of classes 0 … G-1 in lists; small groups by a few passes for all of a list."""
     waiting: list[NDArray[np.int64]] = []
-    room = max(_FEW, sample.logits.size // 10)
+    room = max(_FEW, sample.logits.size // (10 if answer is None else 20))
     for g in range(int(groups.max()) + 1):
         columns = np.flatnonzero(groups == g)
         large = sample.n * len(columns) > _FEW
