@@ -88,3 +88,19 @@ def test_too_few_rows_to_train_are_told(projection):
     same = KCal("lda").fit(x[:440], y[:440])
     assert map_.projection_kind_ == "lda"
     assert map_.predict_proba(x).tobytes() == same.predict_proba(x).tobytes()
+
+
+def test_a_small_projection_trains_on_one_thread_and_gives_the_others_back():
+    import torch
+
+    from calibrant.torch.projection import train_projection
+
+    x, y = rings(300)
+    before, seen = torch.get_num_threads(), []
+    try:
+        torch.set_num_threads(3)
+        train_projection(x, y, np.ones(300), np.eye(2, 6), True, 0, lambda *_: seen.append(torch.get_num_threads()))
+        assert seen[0] == 1
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -24,6 +25,7 @@ _BETWEEN = 25  # steps from one look at the held-out loss to the next
 _PATIENCE = 75, 0.2  # steps without a gain before the rate is halved: so many, and so large a share of those made
 _HALVINGS = 2
 _GAIN = 1e-4
+_LARGE = 10_000  # weights of Π from which threads share a step with gain
 
 
 def train_projection(
@@ -54,21 +56,36 @@ def train_projection(
     loss = _Loss(torch.as_tensor(rows, dtype=torch.float32, device=device), labels)
     watch = Watch(parameters, torch.optim.Adam(parameters, lr=_RATE))
     steps = int(np.clip(2 * len(rows), 100, _STEPS))
-    for step in range(steps):
-        if step % _BETWEEN == 0:
-            with torch.no_grad():
-                value = float(loss(watch.average, sampler.check()))
-            if progress is not None:
-                progress(step, steps, value)
-            if watch.looks_settled(step, value):
-                break
-        watch.optimizer.zero_grad()
-        loss(parameters, sampler.draw()).backward()
-        watch.optimizer.step()
-        watch.follow(step)
+    with _threads_for(torch, start.size):
+        for step in range(steps):
+            if step % _BETWEEN == 0:
+                with torch.no_grad():
+                    value = float(loss(watch.average, sampler.check()))
+                if progress is not None:
+                    progress(step, steps, value)
+                if watch.looks_settled(step, value):
+                    break
+            watch.optimizer.zero_grad()
+            loss(parameters, sampler.draw()).backward()
+            watch.optimizer.step()
+            watch.follow(step)
     if progress is not None:
         progress(steps, steps, watch.best)
     return [p.cpu().numpy().astype(np.float64) for p in watch.kept], watch.losses
+
+
+@contextmanager
+def _threads_for(torch: Any, weights: int) -> Iterator[None]:
+    """Let a small Π train on one thread: steps of a millisecond spend more waiting for another than it saves them.
+
+    Where other work keeps the cores busy, they waited five times as long as they worked.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1 if weights < _LARGE else before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class Watch:
