@@ -26,13 +26,16 @@ bench: $(VENV)/ready $(PEERS)/ready  ## speed, memory and quality beside the pee
 	$(PEERS)/bin/python $(PIP) .
 	$(PEERS)/bin/python benchmarks/metrics.py
 	$(BIN)/python benchmarks/quality.py
+	$(BIN)/python benchmarks/quality_resplits.py
 
-papers: $(VENV)/ready-dev  ## the papers' tables and figures on our data; takes an hour
+papers: $(VENV)/ready-dev  ## the papers' tables and figures on our data; takes hours
 	$(BIN)/python benchmarks/estimators.py all
 	$(BIN)/python benchmarks/mixnmatch.py
 	$(BIN)/python benchmarks/imax_tables.py
 	$(BIN)/python benchmarks/embeddings.py
 	$(BIN)/python benchmarks/losses.py
+	$(BIN)/python benchmarks/no_harm.py
+	$(BIN)/python benchmarks/projection.py
 
 docs: $(VENV)/ready  ## write the generated parts of README and docs again (its picture: scripts/picture.py)
 	$(BIN)/python scripts/generate.py
