@@ -107,6 +107,20 @@ def test_an_edge_between_two_floats_parts_them():
     assert out.tolist() == [0.0, 1.0]
 
 
+def check_lift(z, edges, table):
+    """Look up each class's log-odds in its own table, or all in one, as NumPy does."""
+    scores, expected = log_odds(z).astype(np.float64), np.empty_like(z)
+    for j in range(z.shape[1]):
+        t = j % len(edges)
+        expected[:, j] = table[t].astype(z.dtype)[np.searchsorted(edges[t], scores[:, j], side="right")]
+    out = np.empty_like(z)
+    for threads in (1, 2):
+        _core.bin_lift(z, edges, table, False, threads, out)
+        np.testing.assert_array_equal(out, expected)
+        _core.bin_lift(z, edges, table, True, threads, out)
+        np.testing.assert_allclose(out, expected / expected.sum(axis=1, keepdims=True), rtol=1e-6)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("tables", [1, 37])
 def test_lift_looks_up_log_odds_and_normalises(dtype, tables):
@@ -114,15 +128,7 @@ def test_lift_looks_up_log_odds_and_normalises(dtype, tables):
     z = (rng.normal(size=(300, 37)) * 3).astype(dtype)
     edges, table = np.sort(rng.normal(size=(tables, 5)) * 4 - 5, axis=1), rng.random((tables, 6))
     edges[0, 2:] = np.inf
-    scores, expected = log_odds(z).astype(np.float64), np.empty_like(z)
-    for j in range(37):
-        t = j % tables
-        expected[:, j] = table[t].astype(dtype)[np.searchsorted(edges[t], scores[:, j], side="right")]
-    out = np.empty_like(z)
-    _core.bin_lift(z, edges, table, False, 2, out)
-    np.testing.assert_array_equal(out, expected)
-    _core.bin_lift(z, edges, table, True, 2, out)
-    np.testing.assert_allclose(out, expected / expected.sum(axis=1, keepdims=True), rtol=1e-6)
+    check_lift(z, edges, table)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -140,15 +146,7 @@ def test_lift_of_any_size_with_ties_and_impossible_classes(dtype, shared, n, k, 
     seen = scores[np.isfinite(scores)] if np.isfinite(scores).any() else np.zeros(1)
     edges = np.sort(rng.choice(np.append(seen, [0.0, -0.0]), (1 if shared else k, count)), axis=1)  # on scores
     table = rng.random((len(edges), count + 1))
-    expected = np.empty_like(z)
-    for j in range(k):
-        t = j % len(edges)
-        expected[:, j] = table[t].astype(dtype)[np.searchsorted(edges[t], scores[:, j], side="right")]
-    out = np.empty_like(z)
-    _core.bin_lift(z, edges, table, False, 2, out)
-    np.testing.assert_array_equal(out, expected)
-    _core.bin_lift(z, edges, table, True, 1, out)
-    np.testing.assert_allclose(out, expected / expected.sum(axis=1, keepdims=True), rtol=1e-6)
+    check_lift(z, edges, table)
 
 
 def test_rows_without_any_answer_get_the_softmax():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from calibrant import CalibrationWarning, KCal
-from calibrant.maps import kernel
+from calibrant.maps import projected
 from calibrant.metrics import nll
 from calibrant.progress import progress_bar
 
@@ -58,7 +58,7 @@ class Terminal(io.StringIO):
 
 def test_a_long_training_shows_a_bar_with_the_loss_and_the_time_left(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
-    monkeypatch.setattr(kernel, "progress_bar", partial(progress_bar, after=-1.0))
+    monkeypatch.setattr(projected, "progress_bar", partial(progress_bar, after=-1.0))
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
     x, y = rings(400)

@@ -10,14 +10,12 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import softmax
-from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from ..fit_report import FitReport, label_losses, with_held_out
 from ..parameters import AnyOf, Instance, Integer, Number, OneOf, check_value
 from ..passes import Sample
-from ..progress import progress_bar
 from ..traits import Traits
-from ..validation import Scores, as_labels, as_weights, floored
+from ..validation import as_labels, as_weights, floored
 from .density import (
     TRIAL_ROWS,
     Support,
@@ -32,17 +30,17 @@ from .density import (
     shares_places,
     spread_of,
 )
-from .projection import FEWEST, LEARNT, TRAINED, Projection, as_points, learn, merged
+from .projected import FOLDS, Projected, weighty
+from .projection import LEARNT, Projection, merged
 from .prototypes import compression_loss, herd
 
 __all__ = ["KCal"]
 
-_FOLDS = 3
 Array = NDArray[np.float64]
 Floats = NDArray[np.floating]
 
 
-class KCal(Calibrator):
+class KCal(Projected):
     """P(c | x) ∝ Σ_{j in c} exp(-|Π(x) - Π(xⱼ)|² / (2 h²)) over the calibration rows (KCal, paper 001, Eq. 3).
 
     Π is learnt on training rows by `fit_projection`; `fit` keeps the projected calibration rows and picks h. Where
@@ -102,10 +100,6 @@ class KCal(Calibrator):
     points_: Floats
     labels_: NDArray[np.int64]
     weights_: Array
-    projection_: dict[str, Array] | None
-    projection_losses_: list[float]
-    projection_source_: str
-    projection_kind_: str
     keys_: Array
 
     def __init__(
@@ -136,51 +130,15 @@ class KCal(Calibrator):
         """Those of a map on embeddings, or on scores where ``inputs`` names these."""
         return Traits("kernel", "nothing", "full", "n", "embeddings" if self.inputs == "embeddings" else "scores")
 
-    def fit_projection(self, embeddings: Any, y: Any, sample_weight: Any = None, progress: Any = None) -> KCal:
-        """Learn Π on training rows.
-
-        ``progress(step, steps, loss)`` is called while it trains; without one, a training of more than two seconds
-        shows a bar with the loss and the time left on a terminal.
-        """
-        self._check_parameters()
-        valid = self._read(embeddings)
-        k = None if self.inputs == "embeddings" else valid.logits.shape[1]
-        labels, classes = as_labels(y, k, len(valid.logits), self.classes, valid.columns)
-        weights = as_weights(sample_weight, len(labels))
-        sample = Sample(self._features(floored(valid)), labels, weights, len(classes))
-        given, _ = merged(_weighty(sample))
-        self.projection_kind_, self.projection_source_ = self._kind(given.n), "training rows"
-        self.projection_, self.projection_losses_ = self._learn(given, progress)
-        return self
-
-    def _learn(self, sample: Sample, progress: Any = None) -> tuple[dict[str, Array] | None, list[float]]:
-        if not self._learns:
-            return None, []
-        size = min(sample.logits.shape[1], self.dim or (128 if sample.n_classes >= 1000 else 32))
-        with progress_bar("learning KCal's projection") as advance:
-            tell = progress or (lambda step, steps, loss: advance(step, steps, f"(loss {loss:.4f})"))
-            found, losses = learn(self.projection_kind_, sample, size, self.random_state or 0, tell)
-        return dict(vars(found)), losses
-
-    @property
-    def _learns(self) -> bool:
-        return isinstance(self.projection, str) and self.projection in LEARNT
-
-    def _kind(self, rows: int) -> str:
-        """How Π is learnt: too few distinct rows to train on leave the discriminant directions."""
-        if callable(self.projection):
-            return "callable"
-        return "lda" if self.projection in TRAINED and rows < FEWEST else self.projection
-
     def _fit(self, sample: Sample) -> FitReport:
         self._check_dimensions(sample.logits)
-        sample = _weighty(sample)
+        sample = weighty(sample)
         given, place = merged(sample.with_logits(self._features(sample.logits)))
         trials: list[Trial] = []
         if getattr(self, "projection_source_", "") != "training rows":
-            self.projection_kind_ = self._kind(given.n - given.n // _FOLDS)  # the same for the folds and all rows
+            self.projection_kind_ = self._kind(given.n - given.n // FOLDS)  # the same for the folds and all rows
             self.projection_source_ = "calibration rows"
-            apart = given.n >= 4 * _FOLDS and not shares_places(_support_of(given.logits, given))
+            apart = given.n >= 4 * FOLDS and not shares_places(_support_of(given.logits, given))
             trials = self._cross_fit(given) if self._learns and apart else []
             self.projection_, self.projection_losses_ = self._learn(given)
         points = self._project(given.logits)
@@ -191,24 +149,15 @@ class KCal(Calibrator):
         self.bandwidth_ = self._pick(trials)
         return self._report(trials, self._limit())
 
-    def _check_dimensions(self, rows: Floats) -> None:
-        """Refuse rows of other dimensions than those that the projection was learnt on."""
-        found = (
-            getattr(self, "projection_", None) if getattr(self, "projection_source_", "") == "training rows" else None
-        )
-        if found is not None and len(found["mean"]) != rows.shape[1]:
-            learnt = f"{len(found['mean'])} columns, as in fit_projection"
-            raise InvalidInput("X has other columns than the projection", seen=f"shape {rows.shape}", allowed=learnt)
-
     def _cross_fit(self, sample: Sample) -> list[Trial]:
         """Rows of each fold, predicted by a projection and a support that have not seen them."""
         trials = []
-        for rest, fold in sample.folds(_FOLDS):
+        for rest, fold in sample.folds(FOLDS):
             found, _ = self._learn(rest)
             project = Projection(**found) if found else self._project
             support = _support_of(project(rest.logits), rest)
             judged = fold.with_logits(project(fold.logits))
-            trials.append(held_out(support, judged, self._losses_before(fold), TRIAL_ROWS // _FOLDS))
+            trials.append(held_out(support, judged, self._losses_before(fold), TRIAL_ROWS // FOLDS))
         return trials
 
     def _leave_one_out(self, points: Floats, sample: Sample) -> Trial:
@@ -262,29 +211,8 @@ class KCal(Calibrator):
         report = FitReport(0, True, "nll", first, loss, messages=self._untrained(), details=details)
         return with_held_out(report, before, after, weights)
 
-    def _untrained(self) -> tuple[str, ...]:
-        """What to say where a training was asked for and there were too few rows."""
-        if self.projection_kind_ in (self.projection, "callable"):
-            return ()
-        fewest = FEWEST if self.projection_source_ == "training rows" else FEWEST * _FOLDS // (_FOLDS - 1)
-        rows = f"fewer than {fewest} distinct {self.projection_source_}"
-        return (f'{rows} are too few to train a "{self.projection}" projection; discriminant directions serve instead',)
-
     def _support(self) -> Support:
         return Support.of(self.points_, self.labels_, self.weights_, len(self.classes_))
-
-    def _features(self, rows: Floats) -> Floats:
-        """What Π sees: embeddings as they are; scores without -inf, each row centred."""
-        if self.inputs == "embeddings":
-            return rows
-        finite = floored(Scores(rows, None, bool(np.isneginf(rows).any())))
-        return finite - finite.mean(axis=1, keepdims=True, dtype=np.float64).astype(rows.dtype)
-
-    def _project(self, features: Floats) -> Floats:
-        if callable(self.projection):
-            return as_points(self.projection(features), features)
-        found = getattr(self, "projection_", None)
-        return features if found is None else Projection(**found)(features)
 
     def _map(self, logits: Floats) -> Floats:
         return class_probabilities(self._support(), self._project(self._features(logits)), self.bandwidth_)
@@ -301,7 +229,7 @@ class KCal(Calibrator):
         valid = self._scores_to_map(embeddings)
         labels, _ = as_labels(y, len(self.classes_), len(valid.logits), self.classes_)
         weights = as_weights(sample_weight, len(labels))
-        sample = _weighty(Sample(self._features(floored(valid)), labels, weights, len(self.classes_)))
+        sample = weighty(Sample(self._features(floored(valid)), labels, weights, len(self.classes_)))
         before = self._size()
         self.points_ = np.vstack([self.points_, self._project(sample.logits).astype(self.points_.dtype)])
         self.labels_ = np.concatenate([self.labels_, sample.labels])
@@ -364,9 +292,3 @@ class KCal(Calibrator):
 
 def _support_of(points: Floats, sample: Sample) -> Support:
     return Support.of(points, sample.labels, sample.weights, sample.n_classes)
-
-
-def _weighty(sample: Sample) -> Sample:
-    """The rows that have a weight."""
-    rows = np.flatnonzero(sample.weight_array)
-    return sample if len(rows) == sample.n else sample.take(rows)

@@ -1,0 +1,108 @@
+"""What a map on projected rows needs: how the projection is learnt, what to do with few rows, how rows go through."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..calibrator import Calibrator
+from ..errors import InvalidInput
+from ..passes import Sample
+from ..progress import progress_bar
+from ..validation import Scores, as_labels, as_weights, floored
+from .projection import FEWEST, LEARNT, TRAINED, Projection, as_points, learn, merged
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["FOLDS", "Projected", "weighty"]
+
+FOLDS = 3  # of a projection that is learnt on the calibration rows
+Array = NDArray[np.float64]
+Floats = NDArray[np.floating]
+
+
+class Projected(Calibrator):
+    """A map on rows that go through a projection Π, learnt on training rows or with the map itself."""
+
+    projection: Any
+    dim: int | None
+    random_state: int | None
+    projection_: dict[str, Array] | None
+    projection_losses_: list[float]
+    projection_source_: str
+    projection_kind_: str
+
+    def fit_projection(self, embeddings: Any, y: Any, sample_weight: Any = None, progress: Any = None) -> Self:
+        """Learn Π on training rows.
+
+        ``progress(step, steps, loss)`` is called while it trains; without one, a training of more than two seconds
+        shows a bar with the loss and the time left on a terminal.
+        """
+        self._check_parameters()
+        valid = self._read(embeddings)
+        k = None if self.inputs == "embeddings" else valid.logits.shape[1]
+        labels, classes = as_labels(y, k, len(valid.logits), self.classes, valid.columns)
+        weights = as_weights(sample_weight, len(labels))
+        sample = Sample(self._features(floored(valid)), labels, weights, len(classes))
+        given, _ = merged(weighty(sample))
+        self.projection_kind_, self.projection_source_ = self._kind(given.n), "training rows"
+        self.projection_, self.projection_losses_ = self._learn(given, progress)
+        return self
+
+    def _learn(self, sample: Sample, progress: Any = None) -> tuple[dict[str, Array] | None, list[float]]:
+        if not self._learns:
+            return None, []
+        size = min(sample.logits.shape[1], self.dim or (128 if sample.n_classes >= 1000 else 32))
+        with progress_bar("learning KCal's projection") as advance:
+            tell = progress or (lambda step, steps, loss: advance(step, steps, f"(loss {loss:.4f})"))
+            found, losses = learn(self.projection_kind_, sample, size, self.random_state or 0, tell)
+        return dict(vars(found)), losses
+
+    @property
+    def _learns(self) -> bool:
+        return isinstance(self.projection, str) and self.projection in LEARNT
+
+    def _kind(self, rows: int) -> str:
+        """How Π is learnt: too few distinct rows to train on leave the discriminant directions."""
+        if callable(self.projection):
+            return "callable"
+        return "lda" if self.projection in TRAINED and rows < FEWEST else self.projection
+
+    def _check_dimensions(self, rows: Floats) -> None:
+        """Refuse rows of other dimensions than those that the projection was learnt on."""
+        found = (
+            getattr(self, "projection_", None) if getattr(self, "projection_source_", "") == "training rows" else None
+        )
+        if found is not None and len(found["mean"]) != rows.shape[1]:
+            learnt = f"{len(found['mean'])} columns, as in fit_projection"
+            raise InvalidInput("X has other columns than the projection", seen=f"shape {rows.shape}", allowed=learnt)
+
+    def _untrained(self) -> tuple[str, ...]:
+        """What to say where a training was asked for and there were too few rows."""
+        if self.projection_kind_ in (self.projection, "callable"):
+            return ()
+        fewest = FEWEST if self.projection_source_ == "training rows" else FEWEST * FOLDS // (FOLDS - 1)
+        rows = f"fewer than {fewest} distinct {self.projection_source_}"
+        return (f'{rows} are too few to train a "{self.projection}" projection; discriminant directions serve instead',)
+
+    def _features(self, rows: Floats) -> Floats:
+        """What Π sees: embeddings as they are; scores without -inf, each row centred."""
+        if self.inputs == "embeddings":
+            return rows
+        finite = floored(Scores(rows, None, bool(np.isneginf(rows).any())))
+        return finite - finite.mean(axis=1, keepdims=True, dtype=np.float64).astype(rows.dtype)
+
+    def _project(self, features: Floats) -> Floats:
+        if callable(self.projection):
+            return as_points(self.projection(features), features)
+        found = getattr(self, "projection_", None)
+        return features if found is None else Projection(**found)(features)
+
+
+def weighty(sample: Sample) -> Sample:
+    """The rows that have a weight."""
+    rows = np.flatnonzero(sample.weight_array)
+    return sample if len(rows) == sample.n else sample.take(rows)
