@@ -1,5 +1,7 @@
 """The compiled sums against their plain NumPy twins."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -81,7 +83,7 @@ def test_ensemble_sums_equal_their_twin(n, k, seed, beta):
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.integers(1, 20), st.integers(1, 5), st.integers(0, 10**6))
+@given(st.integers(1, 200), st.integers(1, 5), st.integers(0, 10**6))
 def test_mixture_sums_equal_their_twin(n, parts, seed):
     rng = np.random.default_rng(seed)
     columns, weights, w = rng.random((n, parts)) + 0.01, rng.random(n), rng.dirichlet(np.ones(parts))
@@ -91,6 +93,43 @@ def test_mixture_sums_equal_their_twin(n, parts, seed):
         [[-(weights @ np.log(mixed))], -(weights @ ratio), ((ratio * weights[:, None]).T @ ratio).ravel()]
     )
     np.testing.assert_allclose(_core.mixture_sums(columns, weights, w, 2), expected, rtol=1e-10, atol=1e-12)
+
+
+def test_mixture_sums_of_tiny_and_impossible_rows():
+    columns, w = np.array([[1e-310, 0.5], [0.25, 0.5], [0.0, 0.7]]), np.array([1.0, 0.0])
+    tiny = _core.mixture_sums(columns[:2], None, w, 1)
+    assert tiny[0] == pytest.approx(-np.log(1e-310) - np.log(0.25))
+    np.testing.assert_allclose(
+        _core.mixture_sums(columns[1:], np.array([2.0, 0.0]), w, 1)[:3], [-2 * np.log(0.25), -2, -4]
+    )
+    assert _core.mixture_sums(columns[1:], None, w, 1)[0] == np.inf
+
+
+def faces_twin(gram, linear):
+    """The least value of ½ w'Gw - c'w over all faces of the simplex, by least squares on each."""
+    m, best = len(linear), np.inf
+    for size in range(1, m + 1):
+        for face in map(list, combinations(range(m), size)):
+            system = np.ones((size + 1, size + 1))
+            system[:size, :size], system[size, size] = gram[np.ix_(face, face)], 0.0
+            inside = np.linalg.lstsq(system, np.append(linear[face], 1.0), rcond=None)[0][:size]
+            if inside.min() >= -1e-12:
+                w = np.zeros(m)
+                w[face] = np.maximum(inside, 0) / np.maximum(inside, 0).sum()
+                best = min(best, 0.5 * w @ gram @ w - linear @ w)
+    return best
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 5), st.integers(1, 5), st.integers(0, 10**6))
+def test_quadratics_of_any_rank_reach_the_value_of_their_twin(m, rank, seed):
+    rng = np.random.default_rng(seed)
+    root = rng.integers(-2, 3, size=(m, rank)).astype(float)  # whole numbers: equal columns and exact singularity
+    gram, linear = root @ root.T, root @ rng.normal(size=rank)
+    w = _core.best_quadratic(gram, linear)
+    assert w.min() >= 0
+    assert w.sum() == pytest.approx(1, abs=1e-12)
+    assert 0.5 * w @ gram @ w - linear @ w <= faces_twin(gram, linear) + 1e-9
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -98,13 +98,13 @@ class _Point:
 
 
 class _NllProfile:
-    """From β to the best mixture with it, by log-loss; each call is one pass."""
+    """From β to the best mixture with it, by log-loss; each call is one pass, `value` one that needs no derivatives."""
 
     def __init__(self, sample: Sample) -> None:
         self.sample = sample
         self.uniform = np.full(sample.n, 1.0 / sample.n_classes)
         self.identity = self._rows(1.0)[:, 0]
-        self.start: Array | None = None  # the weights of the last call: neighbouring β have similar ones
+        self.start = np.full(3, 1.0 / 3)  # the weights of the last call: neighbouring β have similar ones
 
     def _rows(self, beta: float) -> Array:
         """One pass: each row's softmax(β z)_y and its two derivatives in β."""
@@ -113,12 +113,20 @@ class _NllProfile:
     def pilot(self, rows: int) -> _NllProfile:
         return _NllProfile(self.sample.take(row_subsample(self.sample.n, rows)))
 
+    def _best(self, rows: Array) -> tuple[Array, float, Array]:
+        """Return the best weights for a pass's rows, their loss, and its Hessian."""
+        columns = np.column_stack([rows[:, 0], self.identity, self.uniform])
+        self.start = best_log_mixture(columns, self.sample.weights, self.start)
+        value, _, hessian = log_mixture(columns, self.sample.weights, self.start)
+        return self.start, value, hessian
+
+    def value(self, beta: float) -> float:
+        return self._best(self._rows(beta))[1] / self.sample.total_weight
+
     def __call__(self, beta: float) -> _Point:
         weights, total, rows = self.sample.weights, self.sample.total_weight, self._rows(beta)
         a, first, second = rows.T
-        columns = np.column_stack([a, self.identity, self.uniform])
-        self.start = w = best_log_mixture(columns, weights, self.start)
-        value, _, hessian = log_mixture(columns, weights, w)
+        w, value, hessian = self._best(rows)
         mixed = w[0] * a + w[1] * self.identity + w[2] * self.uniform
         share = (1.0 if weights is None else weights) / mixed
         pull = share * first
@@ -147,7 +155,7 @@ class _NllProfile:
 
 
 class _BrierProfile:
-    """From β to the best mixture with it, by Brier score; each call is one pass."""
+    """From β to the best mixture with it, by Brier score; as `_NllProfile`."""
 
     def __init__(self, sample: Sample) -> None:
         self.sample = sample
@@ -155,15 +163,23 @@ class _BrierProfile:
     def pilot(self, rows: int) -> _BrierProfile:
         return _BrierProfile(self.sample.take(row_subsample(self.sample.n, rows)))
 
-    def __call__(self, beta: float) -> _Point:
-        sums, total = _ensemble_sums(self.sample, beta), self.sample.total_weight
-        _, aa1, _, ab1, _, ay1, _, _, aa2, ab2, ay2 = sums / total
-        gram, linear = _quadratic(sums, self.sample.n_classes, total)
+    def _best(self, sums: Array) -> tuple[Array, float, Array]:
+        """Return the best weights for a pass's sums, their loss, and half its Hessian."""
+        gram, linear = _quadratic(sums, self.sample.n_classes, self.sample.total_weight)
         w = best_quadratic(gram, linear)
+        return w, float(w @ gram @ w - 2 * linear @ w + 1), gram
+
+    def value(self, beta: float) -> float:
+        return self._best(_ensemble_sums(self.sample, beta))[1]
+
+    def __call__(self, beta: float) -> _Point:
+        sums = _ensemble_sums(self.sample, beta)
+        _, aa1, _, ab1, _, ay1, _, _, aa2, ab2, ay2 = sums / self.sample.total_weight
+        w, value, gram = self._best(sums)
         cross = 2 * np.array([2 * w[0] * aa1 + w[1] * ab1 - ay1, w[0] * ab1, 0.0])
         slope = 2 * w[0] * (w[0] * aa1 + w[1] * ab1 - ay1)
         bend = 2 * w[0] * (w[0] * aa2 + w[1] * ab2 - ay2)
-        return _point(beta, float(w @ gram @ w - 2 * linear @ w + 1), w, slope, bend, cross, 2 * gram, sums)
+        return _point(beta, value, w, slope, bend, cross, 2 * gram, sums)
 
     def held_out(self, report: FitReport, best: _Point) -> FitReport:
         """Five-fold held-out loss from one pass split by fold: the sums of a rest are the total less the fold's."""
@@ -220,7 +236,7 @@ def _search(profile: Profile, alone: float, loss_alone: float, bounds: tuple[flo
     small = profile.sample.n <= 2 * _PILOT_ROWS
     pilot = profile if small else profile.pilot(_PILOT_ROWS)
     grid = np.clip(alone * _GRID, *bounds)
-    values = np.array([pilot(float(beta)).value for beta in grid])
+    values = np.array([pilot.value(float(beta)) for beta in grid])
     padded = np.concatenate([[np.inf], values, [np.inf]])
     minima = np.flatnonzero((values <= padded[:-2]) & (values <= padded[2:]))
     starts = [float(grid[i]) for i in minima[np.argsort(values[minima], kind="stable")][:2]]
