@@ -38,7 +38,12 @@ from quality_page import page
 
 ROOT = Path(__file__).resolve().parents[1]
 SKIPPED = {"top1_guo_models"}  # confidences and correctness only
-CHAINS = ["iop > svs", "iop > sms", "iop > dirichlet-odir"]  # an order-preserving curve, then what differs by class
+CHAINS = [  # an order-preserving curve, then what differs by class
+    "iop > svs",
+    "iop > sms",
+    "iop > dirichlet-odir",
+    "iop > dirichlet, intercepts=origin",  # the prior as published
+]
 PEERS = ["probmetrics ts-mix", "probmetrics svs", "probmetrics sms"]
 _PATIENCE = 60  # seconds on the wall for one of the processor
 Parts = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
@@ -99,7 +104,8 @@ def tell(sender: Connection, limit: float, function: Callable[..., dict[str, Any
 def figures_of(name: str, kind: str, parts: Parts) -> dict[str, float]:
     fit, fit_labels, test, test_labels = parts
     start = time.process_time()
-    model = make(name, inputs=kind).fit(fit, fit_labels)
+    name, *given = name.split(", ")
+    model = make(name, inputs=kind, **dict(pair.split("=") for pair in given)).fit(fit, fit_labels)
     seconds = time.process_time() - start
     found = figures(model.predict_proba(test), test_labels)
     return {**found, "seconds": seconds, "all_seconds": time.process_time() - start}

@@ -97,14 +97,17 @@ def test_float32_agrees_with_float64(name):
     np.testing.assert_allclose(one, two, atol=2e-3)
 
 
-def test_matrix_finds_the_optimum_that_a_plain_solver_finds():
+@pytest.mark.parametrize("name", ["matrix", "dirichlet"])
+@pytest.mark.parametrize("intercepts", ["average", "origin"])
+def test_a_full_matrix_finds_the_optimum_that_a_plain_solver_finds(name, intercepts):
     z, y = skewed(300, 3)
     s = 5.0
-    fitted = make("matrix", strength=s).fit(z, y)
+    fitted = make(name, strength=s, intercepts=intercepts).fit(z, y)
     u = log_softmax(z / fitted.temperature_, axis=1)
     x = np.maximum(u, fitted.floor_)
-    x = x - x.mean(axis=1, keepdims=True)
-    average = x.mean(axis=0)
+    if name == "matrix":
+        x = x - x.mean(axis=1, keepdims=True)
+    average = x.mean(axis=0) if intercepts == "average" else np.zeros(3)
 
     def objective(theta):
         a = u + (x - average) @ theta[:9].reshape(3, 3).T + theta[9:]

@@ -1,13 +1,13 @@
 """Structured scaling: evidence, caution and robustness."""
 
-import copy
-
 import numpy as np
 import pytest
-from scipy.special import log_softmax
+from scipy.special import log_softmax, softmax
 from test_linear_maps import nll, skewed
 
 from calibrant import EnsembleTemperatureScaling, StructuredScaling, make
+from calibrant.maps.scaling._structured_part import StructuredPart
+from calibrant.passes import Sample
 
 
 @pytest.mark.parametrize("shape", ["matrix", "vector"])
@@ -84,26 +84,52 @@ def test_bends_nothing_where_the_curve_is_straight():
     assert make("sms").fit(z, y).curve_ == []
 
 
-def test_mixes_the_bent_map_and_the_other_where_neither_is_clearly_better(shared_data):
+def test_mixes_maps_of_which_none_is_clearly_the_best(shared_data):
     with np.load(shared_data / "cifar10_wideresnet.npz") as file:
         p, y = file["probs"], file["labels"]
     fitted = StructuredScaling(inputs="probabilities").fit(p[::2], y[::2])
-    assert len(fitted.shares_) == 2
-    assert len(fitted.curve_) == 1
+    assert len(fitted.shares_) == len(fitted.parts_) == len(fitted.bent_) > 2
+    assert fitted.bent_.any()
+    assert not fitted.bent_.all()
     assert fitted.shares_.min() >= 0.05
     np.testing.assert_allclose(fitted.shares_.sum(), 1.0)
-    answers = [_part(fitted, part).predict_proba(p[:50]) for part in (0, 1)]
-    np.testing.assert_allclose(fitted.predict_proba(p[:50]), fitted.shares_ @ np.stack(answers, axis=1), rtol=1e-5)
     np.testing.assert_allclose(fitted.fit_report_.loss_after, nll(fitted.predict_proba(p[::2]), y[::2]), rtol=1e-5)
 
 
-def _part(fitted, part):
-    """Return one of the two mixed maps."""
-    alone = copy.copy(fitted)
-    for name in ("weights_", "intercept_", "confidence_"):
-        setattr(alone, name, getattr(fitted, name)[[part]])
-    alone.shares_, alone.curve_ = np.ones(1), fitted.curve_ if part else []
-    return alone
+def test_answers_as_the_operators_it_is_made_of(shared_data):
+    with np.load(shared_data / "cifar10_wideresnet.npz") as file:
+        z, y = np.log(file["probs"][:3000].astype(np.float64)), file["labels"][:3000]
+    fitted = StructuredScaling().fit(z, y)
+    bends = [np.log(fitted.base_._map(z))] * 2
+    if fitted.curve_:
+        least = fitted.base_.least_
+        bends[1] = np.log((1 - least) * fitted.curve_[0]._map(bends[0]) + least / z.shape[1])
+    parts = [part._map(bends[int(bent)]) for part, bent in zip(fitted.parts_, fitted.bent_, strict=True)]
+    np.testing.assert_allclose(fitted.predict_proba(z), np.tensordot(fitted.shares_, parts, 1), rtol=1e-9)
+
+
+@pytest.mark.parametrize("form", ["own", "centred", "plain"])
+def test_a_part_is_a_linear_map_of_log_probabilities(form):
+    z, y = skewed(1500, 5)
+    u = log_softmax(z, axis=1)
+    part = StructuredPart(form).fit(u, y)
+    x = u - u.mean(axis=1, keepdims=True) if form == "centred" else u
+    if form == "centred":
+        mean, deviation = part.confidence_
+        x = np.column_stack([x, (u.mean(axis=1) - mean) / deviation])
+    d = np.diag(part.weights_) if form == "own" else part.weights_
+    np.testing.assert_allclose(part.predict_proba(u), softmax(u + x @ d.T + part.intercept_, axis=1), rtol=1e-8)
+    rows = Sample(u, y, None, 5)
+    np.testing.assert_allclose(part.losses(rows), -np.log(part.predict_proba(u)[np.arange(1500), y]), rtol=1e-8)
+    assert part.fit_report_.loss_after < part.fit_report_.loss_before
+
+
+def test_forms_that_add_nothing_are_one_map():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(400, 3))
+    y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    fitted = StructuredScaling().fit(z, y)
+    assert sum(not part.adds for part in fitted.parts_) <= 1 + len(fitted.curve_)
 
 
 def test_learns_which_classes_are_rare_from_few_rows_of_many_classes():

@@ -76,3 +76,16 @@ class Frame:
         scores = self.features(logits, centres) @ weights.T.astype(logits.dtype)
         _core.softmax_residual(scores, logits, centres, None, None, self.beta, intercept, get_threads())
         return scores
+
+    def losses(
+        self,
+        logits: NDArray[np.floating],
+        labels: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        intercept: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """Return the log-losses of what `apply` answers, exact also where that is zero to rounding."""
+        centres = self.centres(logits)
+        x = self.features(logits, centres)
+        scores = x * weights.astype(x.dtype) if weights.ndim == 1 else x @ weights.T.astype(x.dtype)
+        return _core.softmax_residual(scores, logits, centres, labels, None, self.beta, intercept, get_threads())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,13 +31,14 @@ class LinearScaling(Calibrator):
     T is fitted first. Then (D, b) minimise the summed log-loss + ½ Σ s · θ², a Gaussian prior of precision s on each
     parameter around temperature scaling; as u has no unit, s means the same for any scale of the logits. The features
     x are u, floored at -log(K (n + 1)): smaller probabilities cannot be told from zero by n rows. For a full
-    D the prior on an intercept is on what its class gets at an average row, b + D x̄ of it.
+    D the prior on an intercept is by default on what its class gets at an average row, b + D x̄ of it.
     """
 
     _full: ClassVar[bool]
     _centred: ClassVar[bool]
     _constraints: ClassVar[Mapping[str, Any]] = {"strength": STRENGTH}
     strength: Any
+    intercepts: str = "average"
     temperature_: float
     floor_: float
     weights_: NDArray[np.float64]
@@ -58,7 +60,7 @@ class LinearScaling(Calibrator):
         first = fit_temperature(sample, "nll")
         self.temperature_ = 1.0 / first.beta
         self.floor_ = -float(np.log(sample.n_classes * (sample.total_weight + 1.0)))
-        problem = Problem.of(sample, self._frame(), self._full)
+        problem = Problem.of(sample, self._frame(), self._full, at_average=self.intercepts == "average")
         prior = Prior(parts_of(sample.n_classes, problem.size), self._penalty(sample.n_classes))
         chosen = choose(problem, prior.shape) if self.strength == "cv" else None
         fitted = self._fitted(problem, prior, chosen)
@@ -67,7 +69,7 @@ class LinearScaling(Calibrator):
         report = fitted.report(first.report("nll"), first.total)
         if chosen is not None:
             return with_choice(report, chosen, sample)
-        return with_estimate(report, problem, sample, fitted.point.theta, fitted.effective + 1.0)
+        return with_estimate(report, sample, partial(problem.losses, fitted.point.theta), fitted.effective + 1.0)
 
     def _fitted(self, problem: Problem, prior: Prior, chosen: Choice | None) -> Fitted:
         if self.strength == "evidence":

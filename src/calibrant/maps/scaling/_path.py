@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -164,15 +165,19 @@ def with_choice(report: FitReport, chosen: Choice, sample: Sample) -> FitReport:
 
 
 def with_estimate(
-    report: FitReport, problem: Problem, sample: Sample, theta: NDArray[np.float64], effective: float
+    report: FitReport,
+    sample: Sample,
+    losses: Callable[[NDArray[np.int64]], NDArray[np.float64]],
+    effective: float,
 ) -> FitReport:
     """Fill in the held-out losses by Akaike's estimate: what the rows determine costs as much again on other rows.
 
-    The standard error comes from the spread of the rows' differences, on a choice of them where there are many.
+    The standard error comes from the spread of the rows' differences, on a choice of them where there are many:
+    ``losses`` returns the log-losses of such rows.
     """
     rows = np.arange(sample.n)[row_subsample(sample.n, _JUDGED)]
     weights, total = sample.weight_array[rows], sample.total_weight
-    spread = with_held_out(report, _losses_before(sample, rows), problem.losses(theta, rows), weights)
+    spread = with_held_out(report, _losses_before(sample, rows), losses(rows), weights)
     error = (spread.held_out_error or 0.0) * float(np.sqrt(weights.sum() / total))
     return replace(
         report,

@@ -54,10 +54,11 @@ class Problem:
     shift: Array
 
     @classmethod
-    def of(cls, sample: Sample, frame: Frame, full: bool) -> Problem:
-        """Return the problem of these rows."""
+    def of(cls, sample: Sample, frame: Frame, full: bool, *, at_average: bool = True) -> Problem:
+        """Return the problem of these rows; ``at_average=False``: with parameters of a full D that are plain."""
         centres = frame.centres(sample.logits)
-        return cls(sample, frame, full, centres, frame.means(sample, centres) if full else np.zeros(sample.n_classes))
+        shift = frame.means(sample, centres) if full and at_average else np.zeros(frame.columns(sample.n_classes))
+        return cls(sample, frame, full, centres, shift)
 
     @property
     def k(self) -> int:
@@ -145,14 +146,9 @@ class Problem:
     def losses(self, theta: Array, rows: NDArray[np.int64]) -> Array:
         """Return the log-losses of some rows."""
         weights, intercept = self.plain(theta)
-        found: list[Array] = []
-        for part in np.array_split(rows, max(1, len(rows) * self.k // _BLOCK)):
-            z, c = self.sample.logits[part], self.centres[part]
-            x = self.frame.features(z, c)
-            scores = x @ weights.T.astype(x.dtype) if self.full else x * weights.astype(x.dtype)
-            args = (self.sample.labels[part], None, self.frame.beta, intercept, get_threads())
-            found.append(_core.softmax_residual(scores, z, c, *args))
-        return np.concatenate(found)
+        z, y = self.sample.logits, self.sample.labels
+        parts = np.array_split(rows, max(1, len(rows) * self.k // _BLOCK))
+        return np.concatenate([self.frame.losses(z[part], y[part], weights, intercept) for part in parts])
 
     @property
     def _shifts(self) -> Array:

@@ -42,6 +42,9 @@ class MatrixScaling(LinearScaling):
         Precision of the Gaussian prior on a penalised parameter, in rows' worth of log-loss. "evidence"
         chooses, for slopes, weights between classes and intercepts apart, what maximises the marginal likelihood of the
         rows; "cv" one strength by cross-validation, many times slower. Both know infinity, temperature scaling.
+    intercepts : {"average", "origin"}
+        What the prior on an intercept is about: what its class gets at an average row x̄, b + D x̄ of it, which is
+        nearly independent of the weights; or b itself, as published (Kull et al. 2019).
     inputs, classes
         See `Calibrator`.
 
@@ -57,15 +60,26 @@ class MatrixScaling(LinearScaling):
     """
 
     _traits = Traits("scaling", "nothing", "full", "K²")
-    _constraints: ClassVar[Mapping[str, Any]] = {"strength": STRENGTH, "regularisation": OneOf("l2", "odir")}
+    _constraints: ClassVar[Mapping[str, Any]] = {
+        "strength": STRENGTH,
+        "regularisation": OneOf("l2", "odir"),
+        "intercepts": OneOf("average", "origin"),
+    }
     _full = True
     _centred = True
 
     def __init__(
-        self, regularisation: str = "l2", strength: Any = "evidence", *, inputs: str = "logits", classes: Any = None
+        self,
+        regularisation: str = "l2",
+        strength: Any = "evidence",
+        intercepts: str = "average",
+        *,
+        inputs: str = "logits",
+        classes: Any = None,
     ) -> None:
         self.regularisation = regularisation
         self.strength = strength
+        self.intercepts = intercepts
         self.inputs = inputs
         self.classes = classes
 
