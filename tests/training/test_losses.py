@@ -210,6 +210,66 @@ def test_bad_arguments_are_refused(make):
         make()
 
 
+def refused(argument, call):
+    with pytest.raises(InvalidInput) as caught:
+        call()
+    assert argument in caught.value.what
+
+
+@pytest.mark.parametrize("loss", DEFAULTS.values(), ids=DEFAULTS)
+def test_a_batch_that_does_not_fit_is_refused_by_name(loss):
+    logits, y = batch()
+    for bad in (logits.numpy(), logits.long(), torch.tensor(1.0), logits[:, :0]):
+        refused("logits", lambda bad=bad: loss(bad, y))
+    for bad in (y.numpy(), y.int(), y.bool(), y[:5], y[:, None], y + CLASSES, y - CLASSES, 2.0 * y):
+        refused("targets", lambda bad=bad: loss(logits, bad))
+    refused("targets", lambda: loss(logits, torch.full_like(logits, 1.5)))
+    refused("targets", lambda: loss(logits, torch.full_like(logits, torch.nan)))
+    kind = type(loss)
+    for bad in ([1.0] * CLASSES, torch.ones(CLASSES, 1), -torch.ones(CLASSES), torch.ones(CLASSES, dtype=torch.bool)):
+        refused("weight", lambda bad=bad: kind(weight=bad))
+    refused("weight", lambda: kind(weight=torch.ones(CLASSES + 1))(logits, y))
+    refused("ignore_index", lambda: kind(ignore_index=None)(logits, y))
+
+
+@pytest.mark.parametrize("loss", DEFAULTS.values(), ids=DEFAULTS)
+def test_weights_and_probabilities_of_another_precision_serve(loss):
+    logits, y = batch()
+    weight = torch.tensor([1, 2, 0, 3])
+    torch.testing.assert_close(type(loss)(weight=weight)(logits, y), type(loss)(weight=weight.double())(logits, y))
+    if type(loss) in SOFT:
+        q = torch.softmax(batch(seed=1)[0], 1)
+        torch.testing.assert_close(loss(logits.float(), q), loss(logits.float(), q.float()))
+
+
+def test_what_mixup_and_functions_cannot_take_is_refused_by_name():
+    x, y = torch.randn(6, 3), torch.arange(6) % 4
+    for bad in (y.numpy(), y.int(), y.float(), y[:4], y + 1, y - 1):
+        refused("targets", lambda bad=bad: losses.mixup(x, bad, 4))
+    for bad in (x.numpy(), torch.tensor(1.0)):
+        refused("inputs", lambda bad=bad: losses.mixup(bad, y, 4))
+    refused("n_classes", lambda: losses.mixup(x, y, 4.0))
+    refused("generator", lambda: losses.mixup(x, y, 4, generator=3))
+    refused("logits", lambda: losses.entropy(torch.ones(3, dtype=torch.long)))
+    refused("gamma", lambda: losses.focal_loss(x, y % 3, lambda p: p[:2]))
+
+
+def test_values_elsewhere_than_on_the_cpu_are_not_looked_at():
+    """A look would wait for the device; tensors on "meta" have no values to look at, and fail if asked."""
+    logits, y = torch.zeros(5, 3, device="meta"), torch.zeros(5, dtype=torch.long, device="meta")
+    weight = torch.ones(3, device="meta")
+    for kind in SOFT:
+        assert kind(weight=weight)(logits, y).shape == ()
+    refused("weight", lambda: losses.FocalLoss(weight=weight[:2])(logits, y))
+
+
+def test_a_compiled_step_is_one_graph():
+    logits, y = batch()
+    for kind in SOFT:
+        loss = kind(weight=torch.ones(CLASSES))
+        torch.testing.assert_close(torch.compile(loss, backend="eager", fullgraph=True)(logits, y), loss(logits, y))
+
+
 @pytest.mark.parametrize("name", ["focal", "flsd53", "entropy", "smoothing", "mmce", "mmce weighted", "soft-binned"])
 def test_a_small_network_learns_digits(name):
     from sklearn.datasets import load_digits

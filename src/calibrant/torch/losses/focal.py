@@ -7,8 +7,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from ...errors import InvalidInput
 from ...parameters import Number
-from .rows import RowLoss, as_rows, check, is_soft, reduced
+from .batch import as_batch
+from .rows import RowLoss, as_rows, check, reduced
 
 __all__ = ["FocalLoss", "flsd53", "focal_loss"]
 
@@ -52,9 +54,9 @@ def focal_loss(
     reduction : {"mean", "sum", "none"}
     """
     check("focal_loss", reduction, gamma=(0.0 if callable(gamma) else gamma, _GAMMA))
-    soft = is_soft(logits, targets)
+    targets, weight, soft = as_batch(logits, targets, weight, ignore_index)
     log_p = torch.log_softmax(as_rows(logits), dim=1)
-    weights = log_p.new_ones(log_p.shape[1]) if weight is None else weight.to(log_p)
+    weights = log_p.new_ones(log_p.shape[1]) if weight is None else weight
     if soft:
         q = as_rows(targets)
         finite = log_p.clamp_min(torch.finfo(log_p.dtype).min)  # a class at -inf that no target asks for adds nothing
@@ -71,8 +73,15 @@ def focal_loss(
 def _focal(log_p: Tensor, gamma: Gamma) -> Tensor:
     """-(1 - p)^γ log p; 1 - p stays off zero, where a power below one has no gradient."""
     rest = (-torch.expm1(log_p)).clamp_min(torch.finfo(log_p.dtype).eps)
-    power = gamma(log_p.detach().exp()) if callable(gamma) else gamma
-    return -(rest**power) * log_p
+    return -(rest ** (_by_row(gamma, log_p) if callable(gamma) else gamma)) * log_p
+
+
+def _by_row(gamma: Callable[[Tensor], Tensor], log_p: Tensor) -> Tensor:
+    power = gamma(log_p.detach().exp())
+    if not isinstance(power, Tensor) or power.shape != log_p.shape:
+        seen = f"shape {tuple(power.shape)}" if isinstance(power, Tensor) else type(power).__name__
+        raise InvalidInput("gamma must give a tensor in the shape of the probabilities", seen=seen)
+    return power
 
 
 def _shape(logits: Tensor) -> torch.Size:

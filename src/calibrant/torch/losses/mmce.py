@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ...parameters import Number
+from .batch import as_batch, class_weights
 from .rows import check, root, top_label
 
 __all__ = ["MMCELoss", "mmce"]
@@ -65,10 +66,11 @@ class MMCELoss(nn.Module):
         super().__init__()
         check("MMCELoss", strength=(strength, _STRENGTH), width=(width, _WIDTH))
         self.strength, self.width, self.weighted, self.ignore_index = strength, width, weighted, ignore_index
-        self.register_buffer("weight", weight)
+        self.register_buffer("weight", class_weights(weight))
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Return the loss."""
         penalty = mmce(logits, targets, self.width, weighted=self.weighted, ignore_index=self.ignore_index)
-        plain = nn.functional.cross_entropy(logits, targets, self.weight, ignore_index=self.ignore_index)
+        _, weight, _ = as_batch(logits, targets, self.weight, self.ignore_index)
+        plain = nn.functional.cross_entropy(logits, targets, weight, ignore_index=self.ignore_index)
         return plain + self.strength * penalty

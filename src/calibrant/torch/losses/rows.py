@@ -8,14 +8,17 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import InvalidInput
+from .batch import as_batch, class_weights
 
-__all__ = ["RowLoss", "as_rows", "check", "is_soft", "reduced", "root", "top_label"]
+__all__ = ["RowLoss", "as_rows", "check", "reduced", "root", "top_label"]
 
 _REDUCTIONS = ("mean", "sum", "none")
 
 
 def check(owner: str, reduction: str = "mean", **numbers: tuple[Any, Any]) -> None:
-    """Raise on a parameter that its constraint refuses: ``name=(value, constraint)``."""
+    """Raise on a parameter that its constraint refuses: ``name=(value, constraint)``; not while torch compiles."""
+    if torch.compiler.is_compiling():
+        return
     if reduction not in _REDUCTIONS:
         raise InvalidInput(f"{owner}: reduction is not valid", seen=repr(reduction), allowed=" or ".join(_REDUCTIONS))
     for name, (value, constraint) in numbers.items():
@@ -31,25 +34,11 @@ class RowLoss(nn.Module):
     def __init__(self, weight: Tensor | None, ignore_index: int, reduction: str) -> None:
         super().__init__()
         self.ignore_index, self.reduction = ignore_index, reduction
-        self.register_buffer("weight", weight)
+        self.register_buffer("weight", class_weights(weight))
 
     def shared(self) -> dict[str, Any]:
         """Return these as arguments of the function that the module stands for."""
         return {"weight": self.weight, "ignore_index": self.ignore_index, "reduction": self.reduction}
-
-
-def is_soft(logits: Tensor, targets: Tensor) -> bool:
-    """Tell targets that are probabilities, in the shape of the logits, from class indices; refuse what is neither."""
-    if targets.is_floating_point():
-        if targets.shape == logits.shape:
-            return True
-    elif targets.shape == logits.shape[:1] + logits.shape[2:] or (logits.dim() == 1 and targets.dim() == 0):
-        return False
-    raise InvalidInput(
-        "targets do not fit the logits",
-        seen=f"targets {tuple(targets.shape)} of {targets.dtype}, logits {tuple(logits.shape)}",
-        allowed="integer class indices without the class dimension, or probabilities in the shape of the logits",
-    )
 
 
 def as_rows(logits: Tensor) -> Tensor:
@@ -61,7 +50,8 @@ def as_rows(logits: Tensor) -> Tensor:
 
 def top_label(logits: Tensor, targets: Tensor, ignore_index: int = -100) -> tuple[Tensor, Tensor]:
     """Return the top label's probability and whether it is right (a constant to the gradient), for rows that count."""
-    if is_soft(logits, targets):
+    targets, _, soft = as_batch(logits, targets, ignore_index=ignore_index)
+    if soft:
         raise InvalidInput(
             "targets must be class indices: a mixed target is neither right nor wrong",
             seen=f"targets of {targets.dtype}",

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from ...errors import InvalidInput
 from ...parameters import Integer, Number
-from .rows import RowLoss, check, is_soft
+from .batch import as_batch, check_classes
+from .rows import RowLoss, check
 
 __all__ = ["LabelSmoothingLoss", "label_smoothing_loss", "mixup"]
 
@@ -34,7 +35,7 @@ def label_smoothing_loss(
         s, in [0, 1].
     """
     check("label_smoothing_loss", reduction, smoothing=(smoothing, _SMOOTHING))
-    is_soft(logits, targets)
+    targets, weight, _ = as_batch(logits, targets, weight, ignore_index)
     return nn.functional.cross_entropy(
         logits, targets, weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=smoothing
     )
@@ -77,10 +78,7 @@ def mixup(
         Mixed inputs, and targets as probabilities of shape (n, n_classes), for any loss here that takes them.
     """
     check("mixup", alpha=(alpha, _ALPHA), n_classes=(n_classes, _CLASSES))
-    if targets.dim() != 1 or len(targets) != len(inputs) or targets.is_floating_point():
-        raise InvalidInput(
-            "targets must be one class index a row", seen=f"targets {tuple(targets.shape)}, inputs {len(inputs)} rows"
-        )
+    _check_mixable(inputs, targets, n_classes, generator)
     source = torch.device("cpu") if generator is None else generator.device
     seed = int(torch.randint(2**62, (1,), generator=generator, device=source))
     share = float(np.random.default_rng(seed).beta(alpha, alpha))
@@ -89,3 +87,16 @@ def mixup(
     one_hot = nn.functional.one_hot(targets, n_classes).to(kind)
     mixed = share * inputs + (1 - share) * inputs[order.to(inputs.device)]
     return mixed, share * one_hot + (1 - share) * one_hot[order]
+
+
+def _check_mixable(inputs: Tensor, targets: Tensor, n_classes: int, generator: torch.Generator | None) -> None:
+    if not isinstance(inputs, Tensor) or not isinstance(targets, Tensor):
+        raise InvalidInput(
+            "inputs and targets must be torch tensors", seen=f"{type(inputs).__name__}, {type(targets).__name__}"
+        )
+    if inputs.dim() == 0 or targets.shape != inputs.shape[:1] or targets.is_floating_point():
+        seen = f"targets {tuple(targets.shape)} of {targets.dtype}, inputs {tuple(inputs.shape)}"
+        raise InvalidInput("targets must be one class index a row of inputs", seen=seen)
+    check_classes(targets, n_classes)
+    if generator is not None and not isinstance(generator, torch.Generator):
+        raise InvalidInput("generator must be a torch.Generator", seen=type(generator).__name__, allowed="or None")

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ...parameters import Integer, Number, OneOf
+from .batch import as_batch, class_weights
 from .rows import check, root, top_label
 
 __all__ = ["SoftBinnedECELoss", "soft_binned_ece"]
@@ -75,12 +76,13 @@ class SoftBinnedECELoss(nn.Module):
         check("SoftBinnedECELoss", temperature=(temperature, _TEMPERATURE), **checked)
         self.strength, self.bins, self.temperature, self.norm = strength, bins, temperature, norm
         self.ignore_index = ignore_index
-        self.register_buffer("weight", weight)
+        self.register_buffer("weight", class_weights(weight))
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Return the loss."""
         penalty = soft_binned_ece(
             logits, targets, self.bins, self.temperature, self.norm, ignore_index=self.ignore_index
         )
-        plain = nn.functional.cross_entropy(logits, targets, self.weight, ignore_index=self.ignore_index)
+        _, weight, _ = as_batch(logits, targets, self.weight, self.ignore_index)
+        plain = nn.functional.cross_entropy(logits, targets, weight, ignore_index=self.ignore_index)
         return plain + self.strength * penalty

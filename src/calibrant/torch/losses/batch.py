@@ -1,0 +1,110 @@
+"""What a batch must be: its types and shapes, and its values where looking at them waits for no device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...errors import InvalidInput
+
+__all__ = ["as_batch", "check_classes", "check_logits", "class_weights"]
+
+
+def as_batch(
+    logits: Tensor, targets: Tensor, weight: Tensor | None = None, ignore_index: int = -100
+) -> tuple[Tensor, Tensor | None, bool]:
+    """Return targets and class weights as the logits need them, and whether targets are probabilities.
+
+    What does not fit is refused with the argument's name.
+    """
+    classes = check_logits(logits)
+    _check_tensor("targets", targets)
+    if not isinstance(ignore_index, int) or isinstance(ignore_index, bool):
+        raise InvalidInput("ignore_index must be a class index", seen=repr(ignore_index), allowed="an integer")
+    soft = _is_soft(logits, targets)
+    if soft:
+        _check_probabilities(targets)
+        targets = targets.to(logits.dtype)
+    else:
+        check_classes(targets, classes, ignore_index)
+    if weight is None:
+        return targets, None, soft
+    if len(class_weights(weight)) != classes:
+        raise InvalidInput("weight must have one number a class", seen=f"{len(weight)} of {classes} classes")
+    return targets, weight.to(logits), soft
+
+
+def check_logits(logits: Tensor) -> int:
+    """Refuse what cannot be logits; return the number of classes."""
+    _check_tensor("logits", logits)
+    classes = 0 if logits.dim() == 0 else logits.shape[min(1, logits.dim() - 1)]
+    if not logits.is_floating_point() or not classes:
+        raise InvalidInput(
+            "logits must be floating-point numbers of (n, K), (K,) or (n, K, d1, …)",
+            seen=f"{tuple(logits.shape)} of {logits.dtype}",
+        )
+    return classes
+
+
+def check_classes(targets: Tensor, classes: int, ignore_index: int | None = None) -> None:
+    """Refuse class indices that are no int64, or outside the classes.
+
+    Their values are looked at on the CPU only: elsewhere that would wait for the device in every step, and torch's own
+    assertion there stops the program.
+    """
+    if targets.dtype != torch.int64:
+        raise InvalidInput(
+            "targets must be class indices of int64", seen=f"{targets.dtype}", hint="pass targets.long()"
+        )
+    if not _is_at_hand(targets):
+        return
+    outside = (targets < 0) | (targets >= classes)
+    if ignore_index is not None:
+        outside &= targets != ignore_index
+    if outside.any():
+        seen = f"class {int(targets[outside][0])}"
+        raise InvalidInput("targets are outside the classes", seen=seen, allowed=f"0 to {classes - 1}")
+
+
+def class_weights(weight: Any) -> Any:
+    """Return class weights, or None, as they are; refuse what no weights can be."""
+    if weight is None:
+        return None
+    _check_tensor("weight", weight)
+    if weight.dim() != 1 or weight.dtype == torch.bool or weight.is_complex():
+        raise InvalidInput("weight must have one number a class", seen=f"{tuple(weight.shape)} of {weight.dtype}")
+    if _is_at_hand(weight) and not ((weight >= 0) & (weight < torch.inf)).all():
+        raise InvalidInput("weight must be finite and not negative", seen=f"{weight.tolist()[:8]}")
+    return weight
+
+
+def _is_soft(logits: Tensor, targets: Tensor) -> bool:
+    """Tell targets that are probabilities, in the shape of the logits, from class indices; refuse what is neither."""
+    if targets.is_floating_point():
+        if targets.shape == logits.shape:
+            return True
+    elif targets.shape == logits.shape[:1] + logits.shape[2:] or (logits.dim() == 1 and targets.dim() == 0):
+        return False
+    raise InvalidInput(
+        "targets do not fit the logits",
+        seen=f"targets {tuple(targets.shape)} of {targets.dtype}, logits {tuple(logits.shape)}",
+        allowed="integer class indices without the class dimension, or probabilities in the shape of the logits",
+    )
+
+
+def _check_probabilities(targets: Tensor) -> None:
+    if _is_at_hand(targets) and not ((targets >= 0) & (targets <= 1 + 1e-5)).all():
+        low, high = float(targets.min()), float(targets.max())
+        raise InvalidInput("targets must be probabilities", seen=f"values from {low:g} to {high:g}", allowed="0 to 1")
+
+
+def _check_tensor(name: str, value: Any) -> None:
+    if not isinstance(value, Tensor):
+        raise InvalidInput(f"{name} must be a torch tensor", seen=type(value).__name__)
+
+
+def _is_at_hand(values: Tensor) -> bool:
+    """Tell whether values can be looked at without waiting for a device or breaking a compiled graph."""
+    return values.device.type == "cpu" and not torch.compiler.is_compiling()
