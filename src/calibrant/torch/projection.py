@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MissingExtra
+from .adam import Adam
 from .sampling import Draw, Sampler
 
 __all__ = ["Progress", "train_projection"]
@@ -54,7 +55,7 @@ def train_projection(
     parameters = [torch.tensor(a, dtype=torch.float32, device=device, requires_grad=True) for a in sides]
     sampler = Sampler(labels, weights, np.random.default_rng(seed))
     loss = _Loss(torch.as_tensor(rows, dtype=torch.float32, device=device), labels)
-    watch = Watch(parameters, torch.optim.Adam(parameters, lr=_RATE))
+    watch = Watch(parameters, Adam(parameters, _RATE))
     steps = int(np.clip(2 * len(rows), 100, _STEPS))
     with _threads_for(torch, start.size):
         for step in range(steps):
@@ -65,7 +66,6 @@ def train_projection(
                     progress(step, steps, value)
                 if watch.looks_settled(step, value):
                     break
-            watch.optimizer.zero_grad()
             loss(parameters, sampler.draw()).backward()
             watch.optimizer.step()
             watch.follow(step)
@@ -91,7 +91,7 @@ def _threads_for(torch: Any, weights: int) -> Iterator[None]:
 class Watch:
     """Averages the parameters, keeps the best average seen, halves the rate on a plateau and says when to stop."""
 
-    def __init__(self, parameters: list[Any], optimizer: Any) -> None:
+    def __init__(self, parameters: list[Any], optimizer: Adam) -> None:
         self.parameters, self.optimizer = parameters, optimizer
         self.average, self.kept = _copies(parameters), _copies(parameters)
         self.best, self.since, self.halvings, self.losses = math.inf, 0, 0, list[float]()
@@ -114,7 +114,7 @@ class Watch:
 
     def _go_back(self) -> None:
         """Go on from the best parameters, at half the rate."""
-        self.optimizer.param_groups[0]["lr"] *= 0.5
+        self.optimizer.rate *= 0.5
         for place, (parameter, best) in enumerate(zip(self.parameters, self.kept, strict=True)):
             parameter.data.copy_(best)
             self.average[place].copy_(best)
