@@ -1,19 +1,20 @@
 """Speed and memory of binned maps at N = 25,000 × K = 1,000 float32: ``python benchmarks/fit_binning.py``.
 
 Writes docs/evidence/fit_binning.md: ratios taken in one run, a fit against one ``np.sort`` of all scores, a prediction
-against one copy of the array, and the peak memory of a fit beyond its input. Wall time, best of several; CPU time
-beside it, which a busy machine disturbs less (the fit and the prediction use all threads, sort and copy one).
+against one copy of the array, and the peak memory of a fit beyond its input, in a process of its own. Wall time, best
+of several; CPU time beside it, which a busy machine disturbs less (the fit and the prediction use all threads, sort and
+copy one).
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import ctypes
+import multiprocessing
 import threading
 import time
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -51,10 +52,11 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
-def peak_of(function: Callable[[], object]) -> int:
-    """Bytes of memory beyond what is there, while a function runs."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)  # what earlier fits left behind would hide a part (glibc)
+def peak_of(name: str, n: int, k: int) -> float:
+    """Memory beyond its input that a fit takes, as a share of that, in this process."""
+    warnings.simplefilter("ignore")
+    z, y = scores(n, k)
+    make(name).fit(z[:300], y[:300])
     before, highest, running = resident(), [0], [True]
 
     def watch() -> None:
@@ -64,10 +66,16 @@ def peak_of(function: Callable[[], object]) -> int:
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    function()
+    make(name).fit(z, y)
     running[0] = False
     watcher.join()
-    return highest[0] - before
+    return (highest[0] - before) / z.nbytes
+
+
+def memory_of(name: str, n: int, k: int) -> float:
+    """Return `peak_of` from a new process, where no earlier fit has left memory that hides or adds to it."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as other:
+        return other.submit(peak_of, name, n, k).result()
 
 
 def row(name: str, z: np.ndarray, y: np.ndarray, sort: np.ndarray, copy: np.ndarray) -> str:
@@ -76,7 +84,7 @@ def row(name: str, z: np.ndarray, y: np.ndarray, sort: np.ndarray, copy: np.ndar
     if name in SLOW:
         fitted, learnt = make(name).fit(z[:SOME], y[:SOME]), f"| on {SOME:,} rows | | "
     else:
-        memory = peak_of(lambda: make(name).fit(z, y)) / z.nbytes
+        memory = memory_of(name, *z.shape)
         fit = best(lambda: make(name).fit(z, y), 2 if name in BY_CLASS else 3)
         fitted, learnt = make(name).fit(z, y), f"| {seconds(fit)} | {ratio(fit, sort)} | {memory:.0%} "
     answer, marginals = (best(lambda f=f: f(z), 5) for f in (fitted.predict_proba, fitted.predict_marginals))
