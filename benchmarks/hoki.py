@@ -85,12 +85,12 @@ def speed_line(
 ) -> str:
     hoki = calibrant.Hoki(noise=noise, transformations=m, random_state=0).fit(z, y)
     assert hoki.noise_ is not None
-    vectors = np.ascontiguousarray(hoki.noise_.T)
-    shares = _core.keep_shares(z, hoki.noise_, get_threads())
+    vectors = hoki.scale_ * np.ascontiguousarray(hoki.noise_.T)
+    shares = _core.keep_shares(z, hoki.noise_, hoki.scale_, get_threads())
     np.testing.assert_allclose(shares[:NUMPY_ROWS], numpy_shares(z[:NUMPY_ROWS], vectors), atol=2.0 / m)
-    own = best(lambda: _core.keep_shares(z, hoki.noise_, get_threads()), repeats)
+    own = best(lambda: _core.keep_shares(z, hoki.noise_, hoki.scale_, get_threads()), repeats)
     loop = best(lambda: numpy_shares(z[:NUMPY_ROWS], vectors), repeats) * len(z) / NUMPY_ROWS
-    cpu = best(lambda: _core.keep_shares(z, hoki.noise_, get_threads()), repeats, time.process_time)
+    cpu = best(lambda: _core.keep_shares(z, hoki.noise_, hoki.scale_, get_threads()), repeats, time.process_time)
     loop_cpu = best(lambda: numpy_shares(z[:NUMPY_ROWS], vectors), repeats, time.process_time) * len(z) / NUMPY_ROWS
     fit = best(lambda: calibrant.Hoki(noise=noise, transformations=m, random_state=0).fit(z, y), repeats)
     figures = [f"{shares.mean():.3f}", f"{own:.3f}", f"{loop:.1f}", f"{loop / own:.0f}", f"{loop_cpu / cpu:.0f}"]

@@ -97,11 +97,11 @@ struct Row {
         sorted = true;
     }
 
-    void read(const T* z, const Noises<T>& noises) {
+    void read(const T* z, double scale, const Noises<T>& noises) {
         top = top_of(z, noises.k), kept = 0;
         rivals.clear();
         for (std::int64_t c = 0; c < noises.k; ++c) {
-            const T gap = z[c] - z[top], reach = gap + noises.high[c];
+            const T gap = (static_cast<double>(z[c]) - z[top]) / scale, reach = gap + noises.high[c];
             if (c != top && reach > noises.low[top]) rivals.push_back({reach, gap, static_cast<std::int32_t>(c)});
         }
         sorted = rivals.size() <= kFirst;
@@ -167,11 +167,12 @@ double kept_uniform(const std::vector<double>& gap, std::int64_t nodes) {
 }  // namespace
 
 template <class T>
-void keep_shares(const T* logits, const T* noise, std::int64_t n, std::int64_t k, std::int64_t m, int threads, double* out) {
+void keep_shares(const T* logits, const T* noise, double scale, std::int64_t n, std::int64_t k, std::int64_t m, int threads,
+                 double* out) {
     const Noises<T> noises(noise, k, m);
     for_blocks(n, std::max(k, m), threads, [&](std::int64_t, std::int64_t from, std::int64_t to) {
         std::vector<Row<T>> rows(to - from);
-        for (std::int64_t i = from; i < to; ++i) rows[i - from].read(logits + i * k, noises);
+        for (std::int64_t i = from; i < to; ++i) rows[i - from].read(logits + i * k, scale, noises);
         for (std::int64_t t = 0; t < noises.tiles; ++t)
             for (Row<T>& row : rows) row.count(noises.tile(t));
         for (std::int64_t i = from; i < to; ++i) out[i] = static_cast<double>(rows[i - from].kept) / m;
@@ -192,7 +193,7 @@ void keep_probabilities(const T* logits, std::int64_t n, std::int64_t k, Noise n
 }
 
 #define CALIBRANT_INSTANTIATE(T)                                                                                         \
-    template void keep_shares<T>(const T*, const T*, std::int64_t, std::int64_t, std::int64_t, int, double*);            \
+    template void keep_shares<T>(const T*, const T*, double, std::int64_t, std::int64_t, std::int64_t, int, double*);    \
     template void keep_probabilities<T>(const T*, std::int64_t, std::int64_t, Noise, double, std::int64_t, int, double*);
 CALIBRANT_INSTANTIATE(float)
 CALIBRANT_INSTANTIATE(double)

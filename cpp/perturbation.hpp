@@ -5,10 +5,11 @@
 
 namespace calibrant {
 
-// out[i]: the share of the m noise vectors under which no class exceeds the top class of row i. noise is (k, m): one row
-// a class, so that the vectors lie side by side. Classes that no noise vector can lift over the top are never touched.
+// out[i]: the share of the m noise vectors, times scale, under which no class exceeds the top class of row i. noise is (k, m):
+// one row a class, so that the vectors lie side by side. Classes that no noise vector can lift over the top are never touched.
 template <class T>
-void keep_shares(const T* logits, const T* noise, std::int64_t n, std::int64_t k, std::int64_t m, int threads, double* out);
+void keep_shares(const T* logits, const T* noise, double scale, std::int64_t n, std::int64_t k, std::int64_t m, int threads,
+                 double* out);
 
 enum class Noise : int { gaussian = 0, uniform = 1 };
 

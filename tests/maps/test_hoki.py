@@ -21,8 +21,8 @@ def test_pruned_shares_equal_the_plain_count(n, k, m, seed, scale):
     rng = np.random.default_rng(seed)
     z, noise = rng.normal(size=(n, k)) * 4, rng.normal(size=(k, m)) * scale
     shifted = z - z.max(axis=1, keepdims=True)
-    np.testing.assert_array_equal(_core.keep_shares(z, noise, 2), twin_shares(shifted, noise))
-    assert (_core.keep_shares(z, noise, 1) == _core.keep_shares(z, noise, 2)).all()
+    np.testing.assert_array_equal(_core.keep_shares(z, noise, 0.7, 2), twin_shares(shifted / 0.7, noise))
+    assert (_core.keep_shares(z, noise, 0.7, 1) == _core.keep_shares(z, noise, 0.7, 2)).all()
 
 
 @pytest.mark.parametrize(("law", "kind"), [("gaussian", 0), ("uniform", 1)])
@@ -32,7 +32,7 @@ def test_quadrature_is_the_limit_of_sampling(law, kind):
     draws = 40_000
     base = rng.standard_normal((6, draws)) if law == "gaussian" else rng.random((6, draws))
     exact = _core.keep_probabilities(z, kind, 2.5, 256, 1)
-    assert np.abs(_core.keep_shares(z, 2.5 * base, 1) - exact).max() < 5 * 0.5 / np.sqrt(draws)
+    assert np.abs(_core.keep_shares(z, base, 2.5, 1) - exact).max() < 5 * 0.5 / np.sqrt(draws)
 
 
 def test_quadrature_has_the_closed_form_for_two_classes():
@@ -132,3 +132,21 @@ def test_hoki_calibrates_real_outputs(shared_data):
     right = hoki.predict(c["logits_test"]) == c["labels_test"]
     assert ece(right, confidence) < 0.025
     assert confidence.std() > 0.05
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+@pytest.mark.parametrize("transformations", [100, None])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_noise_of_any_scale_has_its_digits(transformations, dtype):
+    rng = np.random.default_rng(3)
+    z, y = rng.normal(size=(200, 4)), rng.integers(0, 4, 200)
+    for scale in (1e-300, 1e-45, 1e300):
+        hoki = Hoki(("gaussian", 0.0, scale), transformations).fit(z.astype(dtype), y)
+        assert hoki.scale_ == scale
+        assert np.isfinite(hoki.predict_proba(z.astype(dtype))).all()
+    if dtype == np.float64:
+        found = [Hoki(transformations=transformations).fit(z * s, y) for s in (1.0, 2.0**-900, 2.0**900)]
+        for other, s in zip(found[1:], (2.0**-900, 2.0**900), strict=True):
+            assert (other.predict_confidence(z * s) == found[0].predict_confidence(z)).all()
+    with pytest.raises(InvalidInput, match="noise"):
+        Hoki(("uniform", -1.5e308, 1.5e308)).fit(z, y)

@@ -62,6 +62,7 @@ class Hoki(Calibrator):
     scale_ : float
         Standard deviation, or width of the uniform law.
     noise_ : float32 array of shape (K, transformations), or None with ``transformations=None``
+        In units of the scale, so that any scale has its digits.
     alphas_, betas_ : arrays of shape (iterations, bins)
     filled_ : bool array of shape (iterations, bins)
     accuracy_ : float
@@ -140,7 +141,7 @@ class Hoki(Calibrator):
         right = (sample.logits.argmax(axis=1) == sample.labels).astype(np.float64)
         self.margin_ = 0.5 / (sample.total_weight + 1)
         self.law_, self.scale_ = self._choose_noise(sample, right)
-        self.noise_ = self._draw(self.law_, self.scale_, sample.n_classes, self.transformations)
+        self.noise_ = self._draw(self.law_, sample.n_classes, self.transformations)
         kept = self._kept(sample.logits)
         start = softmax(sample.logits).max(axis=1).astype(np.float64)
         found = design(
@@ -161,18 +162,18 @@ class Hoki(Calibrator):
             return self.noise[0], _scale_of(self.noise)
 
         def kept(rows: Sample, law: str, scale: float, draws: int | None) -> Array:
-            noise = self._draw(law, scale, rows.n_classes, None if self.transformations is None else draws)
+            noise = self._draw(law, rows.n_classes, None if self.transformations is None else draws)
             return _kept(rows.logits, law, scale, noise)
 
         return search_noise(sample, right, kept, self.transformations)
 
-    def _draw(self, law: str, scale: float, k: int, draws: int | None) -> NDArray[np.float32] | None:
+    def _draw(self, law: str, k: int, draws: int | None) -> NDArray[np.float32] | None:
         if draws is None:
             return None
         generator = np.random.default_rng(0 if self.random_state is None else self.random_state)
         size = (draws, k)  # by vector, so that fewer draws are the first of more
         base = generator.standard_normal(size) if law == "gaussian" else generator.random(size)
-        return np.ascontiguousarray((scale * base).T.astype(np.float32))
+        return np.ascontiguousarray(base.T.astype(np.float32))
 
     def _kept(self, logits: NDArray[np.floating]) -> Array:
         return _kept(logits, self.law_, self.scale_, self.noise_)
@@ -220,7 +221,7 @@ class Hoki(Calibrator):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         searched = isinstance(self.noise, str) and self.noise == "search"
-        if not searched and not _scale_of(self.noise) > 0:
+        if not searched and not 0 < _scale_of(self.noise) < np.inf:
             raise InvalidInput(
                 "Hoki: noise is not valid",
                 seen=repr(self.noise),
@@ -243,7 +244,7 @@ def _kept(logits: NDArray[np.floating], law: str, scale: float, noise: NDArray[n
     logits = np.ascontiguousarray(logits)
     if noise is None:
         return _core.keep_probabilities(logits, _LAWS[law], scale, _NODES[law], get_threads())
-    return _core.keep_shares(logits, noise.astype(logits.dtype, copy=False), get_threads())
+    return _core.keep_shares(logits, noise.astype(logits.dtype, copy=False), scale, get_threads())
 
 
 def spread(p: NDArray[np.floating], rows: NDArray[np.int64], top: NDArray[np.int64], confidence: Array) -> NDArray[Any]:
