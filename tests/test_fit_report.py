@@ -105,3 +105,12 @@ def test_a_gain_within_the_noise_is_told_of_maps_on_one_score():
         tell(_report(held_out_before=1.0, held_out_after=0.9, held_out_error=0.04), "Isotonic", cautious=True)
     assert not _report(held_out_before=float("inf"), held_out_after=0.9, held_out_error=float("inf")).unproven
     assert not _report().unproven
+
+
+@pytest.mark.parametrize(
+    ("after", "shown"), [(1.3, "1.3000 against 1.2345"), (1.23450012, "1.2345001 against 1.2345000")]
+)
+def test_losses_are_told_with_the_digits_that_part_them(after, shown):
+    report = _report(held_out_before=1.2345, held_out_after=after, held_out_error=0.0)
+    with pytest.warns(CalibrationWarning, match=shown):
+        tell(report, "Map")

@@ -152,19 +152,24 @@ def tell(report: FitReport, name: str, stacklevel: int = 3, *, cautious: bool = 
         )
     if report.harms:
         warnings.warn(
-            f"{name} makes its held-out {report.loss} worse than {_instead(report)}: {report.held_out_after:.4f} "
-            f"against {report.held_out_before:.4f}; use a map with fewer parameters or more rows",
+            f"{name} makes its held-out {report.loss} worse than {_instead(report)}: {_both(report)}; use a map with "
+            "fewer parameters or more rows",
             CalibrationWarning,
             stacklevel=stacklevel,
         )
     elif cautious and report.unproven:
         warnings.warn(
             f"{name} is no better than the raw probabilities within the noise: its held-out {report.loss} is "
-            f"{report.held_out_after:.4f} against {report.held_out_before:.4f}, give or take "
-            f"{report.held_out_error:.4f}; use a map with fewer parameters or more rows",
+            f"{_both(report)}, give or take {report.held_out_error:.4f}; use a map with fewer parameters or more rows",
             CalibrationWarning,
             stacklevel=stacklevel,
         )
+
+
+def _both(report: FitReport) -> str:
+    """The two held-out losses, with as many digits as tell them apart."""
+    written = [f"{report.held_out_after:.{n}f} against {report.held_out_before:.{n}f}" for n in range(4, 13)]
+    return next((text for text in written if len(set(text.split(" against "))) > 1), written[0])
 
 
 def _instead(report: FitReport) -> str:

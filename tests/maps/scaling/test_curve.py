@@ -1,11 +1,13 @@
 """The curve kernels against NumPy twins, and the solver against its own conditions."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import log_softmax, softmax
 
-from calibrant import _core
+from calibrant import _core, make
 from calibrant.arrays import keep_top
 from calibrant.maps.scaling._curve import Curves, minimise, polish
 from calibrant.passes import Sample
@@ -151,3 +153,13 @@ def test_keep_top_parts_only_what_rounding_tied():
     assert_array_equal(kept.argmax(axis=1), z.argmax(axis=1))
     assert_array_equal(kept[1:], p[1:])
     assert kept[0, 1] - kept[0, 0] < 1e-7
+
+
+@pytest.mark.parametrize("name", ["iop", "gp"])
+def test_scores_that_say_nothing_are_left_alone_without_a_word_of_harm(name):
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        report = make(name).fit(np.zeros((2, 2)), [0, 1]).fit_report_
+    assert report.held_out_error > 0
+    assert not report.harms
+    assert not any("worse" in str(warning.message) for warning in told)

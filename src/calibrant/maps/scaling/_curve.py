@@ -23,6 +23,7 @@ __all__ = ["Curves", "Optimum", "apply_curves", "climb", "minimise", "polish"]
 Array = NDArray[np.float64]
 _SEARCH_TOLERANCE = 1e-2  # differences of evidence below this do not matter
 _FINAL_TOLERANCE = 1e-12  # a row
+_LEAST_PARAMETERS = 1e-6  # rounding may make none of them negative, and a held-out loss that is the same look worse
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +112,7 @@ class Optimum:
     def effective_parameters(self) -> float:
         """How many parameters the data, not the prior, decide: the trace of H (H + precision)⁻¹."""
         hessian = self.hessians.sum(axis=0)
-        return float(np.trace(np.linalg.solve(hessian + self.precision, hessian)))
+        return max(_LEAST_PARAMETERS, float(np.trace(np.linalg.solve(hessian + self.precision, hessian))))
 
     def held_out_loss(self) -> float:
         """Five-fold cross-validated log-loss, by one Newton step from θ for each fold left out: no further pass."""
