@@ -4,8 +4,9 @@ import warnings
 
 import numpy as np
 import pytest
+from tests.conftest import overconfident
 
-from calibrant import CalibrationWarning, Identity, Uniform
+from calibrant import CalibrationWarning, Identity, Uniform, make
 from calibrant.arrays import softmax
 from calibrant.fit_report import FitReport, held_out, label_losses, mean_loss, row_losses, tell, with_held_out
 from calibrant.passes import Sample
@@ -70,6 +71,35 @@ def test_held_out_error_is_the_standard_error_of_the_difference():
     assert with_held_out(_report(), before, np.where(np.arange(50) == 3, np.inf, after), ones).harms
 
 
+def test_folds_that_share_rows_widen_the_error():
+    """1 + J n₂/n₁ times the variance of independent rows: 2.25 for five folds, 1.25 for one fold of a fifth."""
+    sample, generator = _sample(), np.random.default_rng(3)
+    p = generator.dirichlet(np.ones(3), size=40)
+    gains = label_losses(softmax(sample.logits), sample.labels) - label_losses(p, sample.labels)
+    answers = dict(zip(map(bytes, sample.logits), p, strict=True))
+    report = held_out(
+        _report(), sample, lambda rest: lambda z: np.array([answers[row.tobytes()] for row in z]), softmax
+    )
+    assert report.held_out_before - report.held_out_after == pytest.approx(gains.mean())
+    assert report.held_out_error == pytest.approx(1.5 * gains.std() / np.sqrt(40))
+    before, ones = gains[:8] * 2, np.ones(8)
+    alone, one_fold = (with_held_out(_report(), before, before - gains[:8], ones, rows) for rows in (np.inf, 32))
+    assert one_fold.held_out_error == pytest.approx(np.sqrt(1.25) * alone.held_out_error)
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+def test_the_error_covers_what_other_rows_show():
+    """Of independent rows it would be too small, with the correction it errs on the safe side."""
+    z, y = overconfident(20_000, 10, seed=999, scale=1.2)
+    raw = label_losses(softmax(z), y).mean()
+    off = []
+    for seed in range(40):
+        fitted = make("isotonic-s").fit(*overconfident(300, 10, seed=seed, scale=1.2))
+        report, gain = fitted.fit_report_, raw - label_losses(fitted.predict_proba(z), y).mean()
+        off.append((report.held_out_before - report.held_out_after - gain) / report.held_out_error)
+    assert 1 / 1.5 < np.sqrt(np.mean(np.square(off))) < 1
+
+
 def test_warnings_say_what_a_user_should_know():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -78,6 +108,11 @@ def test_warnings_say_what_a_user_should_know():
         (_report(converged=False), "map did not converge in 3 iterations; nll went from 1 to 0.9"),
         (_report(messages=("T is at its bound",)), "map: T is at its bound"),
         (_report(held_out_before=1.0, held_out_after=2.0, held_out_error=0.1), "worse than leaving the scores alone"),
+        (
+            _report(held_out_before=2.0, held_out_after=1.0, held_out_error=0.1, caveat="7 rows are few"),
+            r"may be worse .* held-out nll is 1.0000 against 2.0000, but that proves little; 7 rows are few: .*share",
+        ),
+        (_report(caveat="7 rows are few"), "too few rows for a held-out nll: nothing says that it is better"),
     ):
         with pytest.warns(CalibrationWarning, match=message):
             tell(report, "map")
@@ -97,14 +132,17 @@ def test_a_gain_within_the_noise_is_told_of_maps_on_one_score():
     report = _report(held_out_before=1.0, held_out_after=0.95, held_out_error=0.04)
     assert report.unproven
     assert not report.harms
-    with pytest.warns(CalibrationWarning, match="no better than the raw probabilities within the noise"):
+    with pytest.warns(CalibrationWarning, match="not clearly better than the raw probabilities"):
         tell(report, "Isotonic", cautious=True)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tell(report, "TemperatureScaling")
+        tell(_report(), "TemperatureScaling")
         tell(_report(held_out_before=1.0, held_out_after=0.9, held_out_error=0.04), "Isotonic", cautious=True)
     assert not _report(held_out_before=float("inf"), held_out_after=0.9, held_out_error=float("inf")).unproven
     assert not _report().unproven
+    with pytest.warns(CalibrationWarning, match="too few rows for a held-out nll"):
+        tell(_report(), "Isotonic", cautious=True)
 
 
 @pytest.mark.parametrize(

@@ -76,8 +76,8 @@ def test_the_top_class_stays_strictly_on_top():
 
 
 def test_two_classes_need_no_lift(rng):
-    z = rng.normal(size=(300, 2)) * 3
-    y = (rng.random(300) < 1 / (1 + np.exp(-(z[:, 1] - z[:, 0]) / 2))).astype(int)
+    z = rng.normal(size=(600, 2)) * 3
+    y = (rng.random(600) < 1 / (1 + np.exp(-(z[:, 1] - z[:, 0]) / 2))).astype(int)
     alone, lifted = PlattScaling().fit(z, y), OneVsRest(PlattScaling()).fit(z, y)
     np.testing.assert_array_equal(alone.predict_proba(z), lifted.predict_proba(z))
     np.testing.assert_array_equal(lifted.predict_marginals(z), lifted.predict_proba(z))

@@ -72,6 +72,7 @@ class Chain(Composition):
             last.loss,
             first.loss_before if first.loss == last.loss else last.loss_before,
             last.loss_after,
+            caveat=next((r.caveat for r in reports if r.caveat), ""),
             at_bound=tuple(f"parts_[{i}].{name}" for i, r in enumerate(reports) for name in r.at_bound),
             messages=tuple(m for r in reports for m in r.messages),
             details={"parts": reports},

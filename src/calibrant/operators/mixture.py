@@ -102,6 +102,7 @@ class Mixture(Composition):
             self.loss,
             mean_loss(self.loss, softmax(sample.logits), sample),
             mean_loss(self.loss, self._map(sample.logits), sample),
+            caveat=next((r.caveat for r in reports if r.caveat), ""),
             messages=() if self.weights == "joint" else tuple(m for r in reports for m in r.messages),
             details={"parts": reports},
         )

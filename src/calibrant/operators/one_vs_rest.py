@@ -25,6 +25,7 @@ __all__ = ["OneVsRest", "prior_groups"]
 Losses = NDArray[np.float64]
 _LARGE = 2_000_000  # scores above which losses are taken from a part of the rows
 _FEW = 100  # positives below which a group of classes goes on growing, however different the priors
+_FOLDS = 5  # positives below which the folds of a cross-validation have no row of the class each
 
 
 class OneVsRest(Calibrator):
@@ -109,7 +110,8 @@ class OneVsRest(Calibrator):
         self.maps_, copy.maps_ = self._lifted._fit_groups_apart(sample, self.groups_, fold)
         raw, fitted, held = (_label_losses(answer, sample, fold) for answer in (softmax, self._map, copy._map))
         weights = sample.weight_array[fold]
-        self.fit_report_ = with_held_out(self._report(raw, fitted, weights), raw, held, weights)
+        report = self._report(sample, raw, fitted, weights)
+        self.fit_report_ = with_held_out(report, raw, held, weights, sample.total_weight - float(weights.sum()))
         return self.fit_report_
 
     def _fit(self, sample: Sample) -> FitReport:
@@ -120,9 +122,9 @@ class OneVsRest(Calibrator):
         self.maps_ = self._lifted._fit_groups(sample, self.groups_)
         rows = np.arange(sample.n)
         before, after = (_label_losses(answer, sample, rows) for answer in (softmax, self._map))
-        return self._report(before, after, sample.weight_array)
+        return self._report(sample, before, after, sample.weight_array)
 
-    def _report(self, before: Losses, after: Losses, weights: Losses) -> FitReport:
+    def _report(self, sample: Sample, before: Losses, after: Losses, weights: Losses) -> FitReport:
         reports = [fitted.fit_report_ for fitted in self.maps_]
         counted = weights > 0
         mean_before, mean_after = (float(np.average(x[counted], weights=weights[counted])) for x in (before, after))
@@ -132,6 +134,7 @@ class OneVsRest(Calibrator):
             "nll",
             mean_before,
             mean_after,
+            caveat=_too_few(sample, self.groups_),
             at_bound=tuple(f"maps_[{g}].{name}" for g, r in enumerate(reports) for name in r.at_bound),
             messages=tuple(dict.fromkeys(m for r in reports for m in r.messages)),
             details={"groups": len(self.maps_)},
@@ -232,6 +235,20 @@ def prior_groups(counts: NDArray[Any]) -> NDArray[np.int64]:
     if group and positives < _FEW:
         groups[groups == group] = group - 1
     return groups
+
+
+def _too_few(sample: Sample, groups: NDArray[np.int64]) -> str:
+    """Say so where half of the classes have maps of fewer positives than there are folds to judge them by.
+
+    Below that the folds cannot each have a row of the class, and a gain seen on average over classes says nothing of
+    most of their maps.
+    """
+    own = np.bincount(sample.labels, sample.weight_array, minlength=len(groups))
+    positives = np.sort(np.bincount(groups, own)[groups])[(len(groups) - 1) // 2]
+    count = int(groups.max()) + 1
+    if count == 1 or positives >= _FOLDS:
+        return ""
+    return f"{sample.n} rows are few for {count} maps, half of the classes have {positives:g} or fewer in theirs"
 
 
 def _explicit_groups(share: Sequence[Sequence[Any]], classes: NDArray[Any]) -> NDArray[np.int64]:

@@ -116,6 +116,7 @@ class AutoCalibrator(Calibrator):
             report.at_bound,
             report.messages,
             {"chosen": self.best_},
+            report.caveat,
         )
 
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:

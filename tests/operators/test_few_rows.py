@@ -1,0 +1,105 @@
+"""A map of its own for each class, on rows too few to judge it by, says so."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.conftest import overconfident
+
+from calibrant import CalibrationWarning, Chain, Mixture, OneVsRest, PlattScaling, TemperatureScaling, make
+from calibrant.arrays import softmax
+from calibrant.fit_report import label_losses
+from calibrant.operators.one_vs_rest import _too_few
+from calibrant.passes import Sample
+
+CLASS_WISE = (
+    *("platt", "beta", "spline", "irova", "irova-ts", "irova-ets"),
+    *("hb-width", "hb-mass", "bbq", "scaling-binning", "imax-cw"),
+)
+
+
+def sample(rows_of, weights=None):
+    """Rows of classes 0, 1, …, as many as given."""
+    labels = np.repeat(np.arange(len(rows_of)), rows_of)
+    return Sample(np.random.default_rng(0).normal(size=(len(labels), len(rows_of))), labels, weights, len(rows_of))
+
+
+def drawn(folder, name, rows, seed):
+    """Some rows of real logits to fit on, and up to 5,000 others."""
+    data = np.load(folder / f"{name}.npz")
+    z, y = (np.concatenate([data[f"{part}_val"], data[f"{part}_test"]]) for part in ("logits", "labels"))
+    order = np.random.default_rng(seed).permutation(len(y))
+    fit, other = order[:rows], order[rows : rows + 5000]
+    return z[fit].astype(np.float32), y[fit], z[other].astype(np.float32), y[other]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 12), min_size=3, max_size=12).filter(any))
+def test_half_of_the_classes_must_have_a_row_for_each_fold(rows_of):
+    told = _too_few(sample(rows_of), np.arange(len(rows_of)))
+    assert bool(told) == (2 * sum(n < 5 for n in rows_of) >= len(rows_of))
+    assert not told or told.startswith(f"{sum(rows_of)} rows are few for {len(rows_of)} maps")
+
+
+def test_classes_that_share_have_the_rows_of_all():
+    thin = sample([2] * 12)
+    assert "half of the classes have 2 or fewer" in _too_few(thin, np.arange(12))
+    assert "6 maps, half of the classes have 4 or fewer" in _too_few(thin, np.arange(12) // 2)
+    assert not _too_few(thin, np.arange(12) // 3)
+    assert not _too_few(thin, np.zeros(12, dtype=np.int64))
+
+
+def test_a_weight_of_three_is_three_rows():
+    assert not _too_few(sample([2] * 12, np.full(24, 3.0)), np.arange(12))
+    assert _too_few(sample([6] * 12, np.full(72, 0.5)), np.arange(12))
+
+
+@pytest.mark.parametrize("name", CLASS_WISE)
+def test_class_wise_maps_of_few_rows_warn_and_tell_what_to_do(name):
+    z, y = overconfident(120, 40)
+    with pytest.warns(CalibrationWarning, match=r'held-out.* rows are few for 40 maps.*share="all"') as caught:
+        make(name, classes=range(40)).fit(z, y)
+    assert len([w for w in caught if "held-out" in str(w.message)]) == 1
+
+
+@pytest.mark.parametrize("name", CLASS_WISE[:-1])  # imax-cw answers mean raw scores, and gains nothing to speak of
+def test_class_wise_maps_of_many_rows_do_not(name):
+    z, y = overconfident(4000, 10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not make(name).fit(z, y).fit_report_.caveat
+
+
+def test_chains_and_mixtures_pass_it_on():
+    thin = sample([2] * 12)
+    lift = OneVsRest(PlattScaling())
+    for whole in (Chain([TemperatureScaling(), lift]), Chain([lift, TemperatureScaling()]), Mixture([lift, lift])):
+        assert whole.fit_sample(thin).caveat == lift.fit_sample(thin).caveat != ""
+
+
+def test_no_row_to_hold_out_is_told():
+    z, y = overconfident(9, 3)
+    for name in ("platt", "isotonic-s"):
+        with pytest.warns(CalibrationWarning, match="too few rows for a held-out nll"):
+            make(name, classes=range(3)).fit(z, y)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "rows", "seed", "words"),
+    [
+        ("imax-cw", "tinyimagenet_probe", 500, 1, "500 rows are few for 202 maps"),
+        ("mi-binning", "cifar100_resnet50", 300, 2, "is not clearly better"),
+        ("imax", "cifar100_resnet50", 300, 39, "is not clearly better"),
+    ],
+)
+def test_a_gain_seen_by_luck_is_doubted(shared_data, name, data, rows, seed, words):
+    """Real draws on which the held-out loss falls by two errors of independent rows, and other rows are worse."""
+    z, y, others, truth = drawn(shared_data, data, rows, seed)
+    with pytest.warns(CalibrationWarning, match=words):
+        fitted = make(name, classes=range(z.shape[1])).fit(z, y)
+    report = fitted.fit_report_
+    assert report.held_out_before - report.held_out_after > 2 * report.held_out_error / 1.5
+    gain = label_losses(softmax(others), truth) - label_losses(fitted.predict_proba(others), truth)
+    assert gain.mean() < 0
