@@ -1,5 +1,6 @@
 #include "bind.hpp"
 #include "imax.hpp"
+#include "partition.hpp"
 
 namespace calibrant::python {
 namespace {
@@ -20,12 +21,16 @@ std::vector<calibrant::ImaxCells> groups_of(const Doubles& scores, const Doubles
     return groups;
 }
 
+nb::ndarray<nb::numpy, std::int64_t> as_array(const std::vector<std::int64_t>& values) {
+    auto out = fresh<std::int64_t>({values.size()});
+    std::copy(values.begin(), values.end(), out.data());
+    return out;
+}
+
 nb::tuple as_tuple(const calibrant::ImaxFound& found) {
-    auto bounds = fresh<std::int64_t>({found.bounds.size()});
     auto losses = fresh<double>({found.losses.size()});
-    std::copy(found.bounds.begin(), found.bounds.end(), bounds.data());
     std::copy(found.losses.begin(), found.losses.end(), losses.data());
-    return nb::make_tuple(bounds, losses, found.converged, found.slope, found.offset);
+    return nb::make_tuple(as_array(found.bounds), losses, found.converged, found.slope, found.offset);
 }
 
 }  // namespace
@@ -49,6 +54,19 @@ void add_imax(nb::module_& m) {
             return out;
         },
         "scores"_a, "weights"_a, "outcomes"_a, "starts"_a, "bins"_a, "affine"_a, "uniforms"_a, "threads"_a);
+    m.def(
+        "best_partition",
+        [](Doubles weights, Doubles positives, std::int64_t bins) {
+            if (positives.shape(0) != weights.shape(0) || !weights.shape(0) || bins < 1)
+                throw nb::value_error("cells and bins do not fit one another");
+            std::vector<std::int64_t> bounds;
+            {
+                nb::gil_scoped_release release;
+                bounds = calibrant::best_partition(weights.data(), positives.data(), weights.shape(0), bins);
+            }
+            return as_array(bounds);
+        },
+        "weights"_a, "positives"_a, "bins"_a);
 }
 
 }  // namespace calibrant::python

@@ -80,6 +80,7 @@ def imax(
     uniforms: NDArray[np.float64],
     threads: int,
 ) -> list[tuple[NDArray[np.int64], NDArray[np.float64], bool, float, float]]: ...
+def best_partition(weights: NDArray[np.float64], positives: NDArray[np.float64], bins: int) -> NDArray[np.int64]: ...
 def temperature_sums(
     logits: NDArray[Any],
     labels: NDArray[np.int64],

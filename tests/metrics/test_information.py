@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from imax_twin import closed_form_edges, jensen_shannon, logistic, slow_imax
 from scipy.special import expit, logit
 
+from calibrant import _core
 from calibrant.arrays import log_odds
 from calibrant.errors import InvalidInput
 from calibrant.metrics import fine_cells
 from calibrant.metrics.fine_cells import cells_of_classes, cells_of_scores
 from calibrant.metrics.imax import imax, imax_of_groups
-from calibrant.metrics.information import mutual_information, partition_information
+from calibrant.metrics.information import bin_information, mutual_information, partition_information
 from calibrant.metrics.optimal_partition import optimal_partition
 from calibrant.passes import Sample
 
@@ -145,6 +146,38 @@ def test_the_optimal_partition_is_never_below_imax(pair, bins):
     best = partition_information(cells, optimal_partition(cells, bins))
     for affine in (False, True):
         assert best >= partition_information(cells, imax(cells, bins, affine=affine).bounds) - 1e-12
+
+
+def programme(weights, positives, bins):
+    """best[m, j] = max_i best[m - 1, i] + information of cells i … j-1; the bounds of the best with all cells."""
+    mass, positive = (np.concatenate([[0.0], np.cumsum(part)]) for part in (weights, positives))
+    count = len(weights)
+    gain = bin_information(np.tril(mass[:, None] - mass), np.tril(positive[:, None] - positive))  # [stop, start]
+    gain[np.triu_indices(count + 1)] = -np.inf
+    best, choices = gain[:, 0], []
+    for _ in range(1, min(bins, count)):
+        values = best + gain
+        choices.append(values.argmax(axis=1))
+        best = values.max(axis=1)
+    stop, bounds = count, []
+    for choice in reversed(choices):
+        stop = int(choice[stop])
+        bounds.append(stop)
+    return np.array(bounds[::-1], dtype=np.int64), best[count]
+
+
+@given(st.integers(1, 120), st.integers(1, 20), st.integers(0, 1000), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_the_compiled_programme_is_its_twin(count, bins, seed, whole):
+    rng = np.random.default_rng(seed)
+    weights = rng.integers(1, 5, count).astype(float) if whole else rng.random(count) + 1e-3
+    positives = np.rint(weights * rng.random(count)) if whole else weights * rng.choice([0, 0.3, 1], count)
+    found, (_, best) = _core.best_partition(weights, positives, bins), programme(weights, positives, bins)
+    assert len(found) == min(bins, count) - 1
+    starts = np.concatenate([[0], found]).astype(np.int64)
+    assert (np.diff(np.append(starts, count)) > 0).all()
+    parts = (np.add.reduceat(a, starts) for a in (weights, positives))
+    assert bin_information(*parts).sum() == pytest.approx(best, abs=1e-10)
 
 
 @given(st.integers(0, 1000), st.integers(2, 4))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _core
 from .fine_cells import FineCells
 from .information import bin_information
 
@@ -37,7 +38,7 @@ def optimal_partition(cells: FineCells, bins: int, include: Bounds | None = None
     thinned = cells.merged(runs).thinned(_MOST_CELLS)
     starts = np.union1d(cells.bounds(thinned.cuts), given)
     merged = cells.merged(starts)
-    found = starts[_programme(merged.weights, merged.outcomes, bins) - 1]
+    found = starts[_core.best_partition(merged.weights, merged.outcomes, bins) - 1]
     return _refined(cells, found, np.union1d(runs, given))
 
 
@@ -45,24 +46,6 @@ def _run_starts(cells: FineCells) -> Bounds:
     """Cells (without the first) at which the outcome stops being the one of the cell before."""
     kind = np.where(cells.outcomes <= 0, 0, np.where(cells.outcomes >= cells.weights, 1, 2))
     return np.flatnonzero((kind[1:] != kind[:-1]) | (kind[1:] == 2)) + 1
-
-
-def _programme(weights: NDArray[np.float64], positives: NDArray[np.float64], bins: int) -> Bounds:
-    """best[m, j] = max_i best[m - 1, i] + information of cells i … j-1; the bounds of the best with all cells."""
-    mass, positive = (np.concatenate([[0.0], np.cumsum(part)]) for part in (weights, positives))
-    count = len(weights)
-    gain = bin_information(np.tril(mass[:, None] - mass), np.tril(positive[:, None] - positive))  # [stop, start]
-    gain[np.triu_indices(count + 1)] = -np.inf
-    best, choices = gain[:, 0], []
-    for _ in range(1, min(bins, count)):
-        values = best + gain
-        choices.append(values.argmax(axis=1))
-        best = np.take_along_axis(values, choices[-1][:, None], axis=1)[:, 0]
-    stop, bounds = count, []
-    for choice in reversed(choices):
-        stop = int(choice[stop])
-        bounds.append(stop)
-    return np.array(bounds[::-1], dtype=np.int64)
 
 
 def _refined(cells: FineCells, bounds: Bounds, candidates: Bounds) -> Bounds:
