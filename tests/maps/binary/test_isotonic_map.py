@@ -78,16 +78,24 @@ def test_agrees_with_the_papers_code(shared_data, case):
 @pytest.mark.parametrize("case", ["k10", "k10m"])
 @pytest.mark.parametrize("name", ["irova-ts", "irm-ts"])
 def test_chains_after_ts_equal_the_papers_code(shared_data, case, name):
-    """Their temperature is 3e-7 beside the optimum of the squared loss: with theirs to 1e-6, with ours to 3e-6."""
+    """To 1e-6, but for one entry: their temperature is up to 3e-7 beside the optimum, ours is not.
+
+    The oracle records both: the temperature that the paper's code stopped at, and the optimum of the same squared loss by
+    a search to 1e-12. With the former all entries agree to 1e-6; ours equals the latter to 1e-9, and a steep stretch
+    between two knots makes 2.5e-6 of the difference in one of 10,000 entries (k10), in none of 20,000 (k10m).
+    """
     folder = shared_data / "oracle"
     data, y = np.load(folder / f"multi_{case}.npz"), np.load(folder / f"multi_{case}.npz")["labels_cal"]
     expected = np.load(folder / f"mixnmatch_{case}_outputs.npz")[name.replace("-", "_") + "_mse"]
-    t = json.loads((folder / f"mixnmatch_{case}.json").read_text())["ts_mse"]["t"]
+    theirs = json.loads((folder / f"mixnmatch_{case}.json").read_text())["ts_mse"]
     cal, held = (data[key].astype(np.float64) for key in ("logits_cal", "logits_eval"))
-    map_ = fit(make(name.removesuffix("-ts"), smoothing=0), cal / t, y)
-    np.testing.assert_allclose(map_.predict_marginals(held / t), expected, atol=1e-6)
+    map_ = fit(make(name.removesuffix("-ts"), smoothing=0), cal / theirs["t"], y)
+    np.testing.assert_allclose(map_.predict_marginals(held / theirs["t"]), expected, atol=1e-6)
     map_ = fit(make(name, smoothing=0, loss="brier"), cal, y)
-    np.testing.assert_allclose(map_.predict_marginals(held), expected, atol=3e-6)
+    assert abs(map_.parts_[0].temperature_ - theirs["t_bounded_brent_1e-12"]) < 1e-9
+    off = np.abs(map_.predict_marginals(held) - expected)
+    assert np.count_nonzero(off > 1e-6) <= (1 if case == "k10" else 0)
+    assert off.max() < 2.5e-6
 
 
 @settings(max_examples=40, deadline=None)
