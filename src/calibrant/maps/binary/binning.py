@@ -75,9 +75,10 @@ class Binning(TableMap):
     --------
     >>> import numpy as np
     >>> from calibrant import Binning
-    >>> map_ = Binning(edges=[0.5], smoothing=0).fit([-2.0, -1.0, 1.0, 2.0, 3.0], [0, 0, 1, 0, 1])
-    >>> map_.representatives_.round(3)
-    array([0.   , 0.667])
+    >>> scores, happened = np.repeat([-3.0, 3.0], 100), np.repeat([1, 0, 1, 0], [25, 75, 75, 25])
+    >>> map_ = Binning(edges=[0.5], smoothing=0).fit(scores, happened)  # the scores say 0.05 and 0.95
+    >>> map_.representatives_
+    array([0.25, 0.75])
     """
 
     _traits = Traits("binary", "nothing", "each class", "bins")
