@@ -80,9 +80,9 @@ def test_agrees_with_the_papers_code(shared_data, case):
 def test_chains_after_ts_equal_the_papers_code(shared_data, case, name):
     """To 1e-6, but for one entry: their temperature is up to 3e-7 beside the optimum, ours is not.
 
-    The oracle records both: the temperature that the paper's code stopped at, and the optimum of the same squared loss by
-    a search to 1e-12. With the former all entries agree to 1e-6; ours equals the latter to 1e-9, and a steep stretch
-    between two knots makes 2.5e-6 of the difference in one of 10,000 entries (k10), in none of 20,000 (k10m).
+    The oracle records both: the temperature at which the paper's code stopped, and the optimum of the same squared
+    loss by a search to 1e-12. With the former all entries agree to 1e-6; ours equals the latter to 1e-9, and a steep
+    stretch between two knots makes 2.5e-6 of the difference in one of 10,000 entries (k10), in none of 20,000 (k10m).
     """
     folder = shared_data / "oracle"
     data, y = np.load(folder / f"multi_{case}.npz"), np.load(folder / f"multi_{case}.npz")["labels_cal"]
