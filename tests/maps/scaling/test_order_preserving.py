@@ -162,3 +162,13 @@ def test_real_outputs_keep_their_ranking_and_lose_log_loss(shared_data, name):
     at = np.arange(len(labels)), labels
     tiny = np.float32(1e-38)
     assert -np.log(p[at] + tiny).mean() < 0.95 * -np.log(ts.predict_proba(unseen)[at] + tiny).mean()
+
+
+def test_takes_a_temperature_that_is_known():
+    z, y = bent(600)
+    free = OrderPreservingScaling().fit(z, y)
+    told = OrderPreservingScaling(temperature=free.temperature_).fit(z, y)
+    assert_allclose(told.predict_proba(z), free.predict_proba(z), rtol=1e-9)
+    other = OrderPreservingScaling(temperature=1.0).fit(z, y)
+    assert other.temperature_ == 1.0
+    assert_allclose(other.fit_report_.loss_after, free.fit_report_.loss_after, rtol=0.02)

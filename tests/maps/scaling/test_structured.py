@@ -141,3 +141,42 @@ def test_learns_which_classes_are_rare_from_few_rows_of_many_classes():
     fits = {name: make(name).fit(z[:300], y[:300]).predict_proba(z[300:]) for name in ("ts", "svs")}
     # with intercepts held by 2 K it was 0.999
     assert nll(fits["svs"], y[300:]) < 0.99 * nll(fits["ts"], y[300:])
+
+
+@pytest.mark.parametrize("name", ["svs", "sms"])
+def test_zeros_are_answered_as_they_were_fitted(name):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 5, 1000)
+    z = np.full((1000, 5), -np.inf)
+    z[np.arange(1000), (y + (rng.random(1000) < 0.7)) % 5] = 0.0
+    z[np.arange(1000), (y + 2) % 5] = -700.0  # so that the best temperature is in the hundreds
+    fitted = make(name).fit(z, y)
+    assert fitted.base_.temperature_ > 100
+    np.testing.assert_allclose(nll(fitted.predict_proba(z), y), fitted.fit_report_.loss_after, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["svs", "sms"])
+@pytest.mark.parametrize("n", [50, 200])
+@pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")  # so few rows cannot prove a gain
+def test_few_rows_without_an_error_do_not_make_it_sure(name, n):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 4, 8000)
+    z = rng.normal(size=(8000, 4)) + 8.0 * np.eye(4)[y]
+    y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)  # the scores are true as they are
+    right = np.flatnonzero(z[:4000].argmax(axis=1) == y[:4000])[:n]
+    fitted = make(name).fit(z[right], y[right])
+    assert 0.3 < fitted.base_.temperature_ < 1
+    assert fitted.curve_ == []
+    assert nll(fitted.predict_proba(z[4000:]), y[4000:]) < 1.15 * nll(softmax(z[4000:], axis=1), y[4000:])
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")  # what is true already cannot gain
+def test_good_scores_pay_little_for_labels_never_seen():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(1000, 4)) + 8.0 * np.eye(4)[rng.integers(0, 4, 1000)]
+    y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    least = make("sms").fit(z, y).base_.least_
+    assert 0.05 / 1001 < least < 0.5 / 1001
+    wrong = z.copy()
+    wrong[np.arange(2), y[:2]] = -30.0
+    assert least < make("sms").fit(wrong, y).base_.least_ <= 1 / 1001

@@ -4,32 +4,43 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import root_scalar
 
 from ... import _core
-from ...arrays import tempered_softmax
+from ...arrays import inner, tempered_softmax
 from ...calibrator import Calibrator
 from ...fit_report import FitReport
 from ...passes import Sample, reduce
 from ...threads import get_threads
 from ...traits import Traits
+from ...validation import Scores, floored
 from .ensemble import EnsembleTemperatureScaling
-from .temperature import TemperatureScaling
+from .temperature import TemperatureScaling, temperature_sums
 
 __all__ = ["FlooredTemperature", "with_least"]
 
+_NODES = 32  # shares of the uniform distribution that are weighed
+_PRECISION = 2.0  # of log T: a temperature is off by a factor of two, e^(1/√2)
+_NEAR, _CLOSE = 0.03, 1e-3  # a step in log T that Newton may take alone, and one that changes nothing
+
 
 class FlooredTemperature(Calibrator):
-    """p₀ = w₁ softmax(z / T) + w₂ softmax(z) + w₃ / K with w₃ ≥ 1 / (n + 1).
+    """p₀ = w₁ softmax(z / T) + w₂ softmax(z) + w₃ / K with w₃ ≥ ε.
 
-    The ensemble temperature where its two more parameters pay for themselves (BIC), else one temperature (w₂ = 0). What
-    n rows cannot tell from zero stays off zero.
+    The ensemble temperature where its two more parameters pay for themselves (BIC), else one temperature (w₂ = 0), with
+    a prior: it is off by a factor of two (log T has the precision 2). Rows that the scores tell apart without an error
+    say only that T is not large.
+
+    What n rows cannot tell from zero stays off zero: ε is the share of labels that the scores all but exclude, the mean
+    of its posterior when log ε is uniform from 1 / (n + 1)² to 1, but at most 1 / (n + 1). Without such a label it is
+    about 1 / (n log n): where scores are good, a row's worth would be much of the loss.
 
     Attributes
     ----------
     temperature_ : float
     weights_ : array of shape (3,)
     least_ : float
-        1 / (n + 1).
+        ε.
     """
 
     _traits = Traits("scaling", "ranking", "top label", "3")
@@ -38,27 +49,28 @@ class FlooredTemperature(Calibrator):
     least_: float
 
     def _fit(self, sample: Sample) -> FitReport:
-        self.least_ = 1.0 / (sample.total_weight + 1.0)
         single, ensemble = TemperatureScaling(), EnsembleTemperatureScaling()
         reports = [single.fit_sample(sample), ensemble.fit_sample(sample)]
+        self.least_ = _least(sample, single.temperature_)
         temperatures = [single.temperature_, ensemble.temperature_]
         mixtures = [_at_least(np.array([1.0, 0.0, 0.0]), self.least_), _at_least(ensemble.weights_, self.least_)]
         losses = [_loss(sample, t, w) for t, w in zip(temperatures, mixtures, strict=True)]
         better = int(losses[0] - losses[1] > np.log(sample.total_weight + 1.0))
-        self.temperature_, self.weights_ = temperatures[better], mixtures[better]
-        told = reports[better]
+        self.temperature_, self.weights_, told = temperatures[better], mixtures[better], reports[better]
+        if not better:
+            self.temperature_ = 1.0 / _believed(sample, 1.0 / single.temperature_)
         return FitReport(
             told.iterations,
-            told.converged,
+            told.converged or bool(told.at_bound),
             "nll",
             told.loss_before,
-            losses[better] / sample.total_weight,
-            at_bound=told.at_bound,
-            messages=told.messages,
+            _loss(sample, self.temperature_, self.weights_) / sample.total_weight,
+            details={"effective_parameters": 3.0 if better else 1.0},
         )
 
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
         first, second, third = self.weights_.tolist()
+        logits = floored(Scores(logits, None, bool(np.isneginf(logits).any())))  # as in fit: T is made for the floor
         return tempered_softmax(logits, 1.0 / self.temperature_, (first, second, third))
 
 
@@ -81,11 +93,44 @@ def _loss(sample: Sample, temperature: float, weights: NDArray[np.float64]) -> f
     """Return the summed log-loss of w₁ softmax(z / T) + w₂ softmax(z) + w₃ / K."""
 
     def one_pass(rows: Sample) -> float:
-        scaled, plain = (
-            _core.temperature_rows(rows.logits, rows.labels, beta, get_threads())[:, 0]
-            for beta in (1.0 / temperature, 1.0)
-        )
+        scaled, plain = (_of_labels(rows, beta) for beta in (1.0 / temperature, 1.0))
         p = weights[0] * scaled + weights[1] * plain + weights[2] / rows.n_classes
         return float(-rows.weight_array @ np.log(p))
 
     return reduce(one_pass, sample)
+
+
+def _of_labels(rows: Sample, beta: float) -> NDArray[np.float64]:
+    """Return softmax(β z) of each row's label."""
+    return _core.temperature_rows(rows.logits, rows.labels, beta, get_threads())[:, 0]
+
+
+def _least(sample: Sample, temperature: float) -> float:
+    """Return ε for the scores at a temperature."""
+    row = 1.0 / (sample.total_weight + 1.0)
+    shares = np.geomspace(row**2, 1.0, _NODES)
+
+    def one_pass(rows: Sample) -> NDArray[np.float64]:
+        p, uniform = _of_labels(rows, 1.0 / temperature), 1.0 / rows.n_classes
+        return np.array([-inner(rows.weight_array, np.log(p + share * (uniform - p))) for share in shares])
+
+    losses = reduce(one_pass, sample)
+    likely = np.exp(losses.min() - losses)
+    return min(float(likely @ shares / likely.sum()), row)
+
+
+def _believed(sample: Sample, beta: float) -> float:
+    """Return the β of maximal posterior, which lies between 1 and that of maximal likelihood, which is given."""
+    at = float(np.log(beta))
+    _, first, second = temperature_sums(sample, beta, "nll").sum(axis=0)
+    step = -_PRECISION * at / (max(beta * first + beta**2 * second, 0.0) + _PRECISION)
+    if abs(step) < _NEAR:
+        return float(np.exp(at + step))
+
+    def slope(x: float) -> float:
+        b = float(np.exp(x))
+        return b * float(temperature_sums(sample, b, "nll")[:, 1].sum()) + _PRECISION * x
+
+    if slope(0.0) * at >= 0.0:
+        return 1.0
+    return float(np.exp(root_scalar(slope, bracket=(0.0, at), xtol=_CLOSE).root))

@@ -16,7 +16,7 @@ from ...passes import Sample
 from ...traits import Traits
 from ._curve import Curves, Optimum, apply_curves, climb, minimise, polish
 from .binwise import top_log_odds
-from .temperature import fit_temperature
+from .temperature import fit_temperature, given
 
 __all__ = ["OrderPreservingScaling"]
 
@@ -48,6 +48,8 @@ class OrderPreservingScaling(Calibrator):
     smoothness : float, optional
         Precision of the differences between neighbouring slopes; by default the evidence chooses one along log p
         and one along the log-odds.
+    temperature : float, optional
+        T, for scores whose temperature is known; by default that of least log-loss.
     inputs, classes
         See `Calibrator`.
 
@@ -66,6 +68,7 @@ class OrderPreservingScaling(Calibrator):
     _constraints: ClassVar[Mapping[str, Any]] = {
         "form": OneOf("order-invariant", "diagonal"),
         "smoothness": AnyOf(OneOf(None), Number(0.0)),
+        "temperature": AnyOf(OneOf(None), Number(0.0, open_low=True)),
     }
     temperature_: float
     slopes_: NDArray[np.float64]
@@ -76,17 +79,19 @@ class OrderPreservingScaling(Calibrator):
         self,
         form: str = "order-invariant",
         smoothness: float | None = None,
+        temperature: float | None = None,
         *,
         inputs: str = "logits",
         classes: Any = None,
     ) -> None:
         self.form = form
         self.smoothness = smoothness
+        self.temperature = temperature
         self.inputs = inputs
         self.classes = classes
 
     def _fit(self, sample: Sample) -> FitReport:
-        shared = fit_temperature(sample, "nll")
+        shared = fit_temperature(sample, "nll") if self.temperature is None else given(sample, 1.0 / self.temperature)
         self.temperature_ = 1.0 / shared.beta
         curves = self._curves(sample)
         self.smoothness_, found, passes = self._search(curves)

@@ -24,15 +24,14 @@ from .order_preserving import OrderPreservingScaling
 __all__ = ["StructuredScaling"]
 
 _MANY = 256  # classes beyond which a full D takes seconds, and one form of it is enough
-_BASE = 3.0  # parameters of p₀
 
 
 class StructuredScaling(Calibrator):
     """p = Σ sᵢ softmax(u + Dᵢ xᵢ + bᵢ) around an ensemble temperature, each part of (D, b) with a strength of its own.
 
-    1. u = log p₀, where p₀ is the temperature scaling of the scores or, where it pays for its parameters, the ensemble
-       temperature, with at least 1/(n + 1) of the uniform distribution: what n rows cannot tell from zero stays off
-       zero, and a few labels that the model thought impossible do not bend everything else.
+    1. u = log p₀, where p₀ is the temperature scaling of the scores, log T with a prior, or, where it pays for its
+       parameters, the ensemble temperature, with some of the uniform distribution, up to 1/(n + 1): what n rows cannot
+       tell from zero stays off zero, and a few labels that the model thought impossible do not bend everything else.
     2. The parts of (D, b) - the classes' own slopes, the weights between classes, the intercepts and the weight of how
        sure a row is (its mean log-probability) - each have a Gaussian prior around zero. Their precisions maximise the
        evidence (MacKay 1992), with half a parameter's worth of a rule in K (Berta et al. 2026); for intercepts that of
@@ -92,7 +91,7 @@ class StructuredScaling(Calibrator):
             return self._fit_parts(sample)
 
     def _fit_parts(self, sample: Sample) -> FitReport:
-        self.base_, curve = FlooredTemperature(), OrderPreservingScaling()
+        self.base_, curve = FlooredTemperature(), OrderPreservingScaling(temperature=1.0)
         start = self.base_.fit_sample(sample)
         rows = sample.with_logits(self.base_._map_logits(sample.logits))
         forms = self._forms(sample.n_classes)
@@ -122,13 +121,15 @@ class StructuredScaling(Calibrator):
         self.curve_ = [c.bend for c in kept if c.bend is not None][:1]
         self.shares_ = shares[shares > 0]
         mixed = -np.log(shares @ np.exp(-losses))
+        effective = float(costs @ shares) + start.details["effective_parameters"]
         report = replace(
             start,
             iterations=start.iterations + sum(r.iterations for r in reports),
-            converged=(start.converged or bool(start.at_bound)) and all(r.converged for r in reports),
+            converged=start.converged and all(r.converged for r in reports),
             loss_after=float(np.average(mixed, weights=sample.weights)),
+            details={"effective_parameters": effective},
         )
-        return with_estimate(report, sample, mixed.__getitem__, float(costs @ shares) + _BASE)
+        return with_estimate(report, sample, mixed.__getitem__, effective)
 
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
         straight = self.base_._map_logits(logits)

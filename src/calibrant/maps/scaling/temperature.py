@@ -165,6 +165,12 @@ def fit_temperature(sample: Sample, loss: str) -> _Found:
     return _Found(beta, at_one, sums, sample.total_weight, steps + 1, converged, bounds)
 
 
+def given(sample: Sample, beta: float) -> _Found:
+    """Return what `fit_temperature` does for the log-loss, with a β that is known."""
+    at_one, at_beta = (temperature_sums(sample, b, "nll") for b in (1.0, beta))
+    return _Found(beta, at_one, at_beta, sample.total_weight, 2, True, (0.0, np.inf))
+
+
 def _loss_of(candidate: _Candidate) -> float:
     return float(candidate[1][:, 0].sum())
 
