@@ -19,12 +19,15 @@ __all__ = ["Progress", "train_projection"]
 
 Array = NDArray[np.float64]
 Progress = Callable[[int, int, float], None]
-_STEPS = 6000
-_RATE = 3e-3
+_STEPS = 300, 5000  # at the least and at the most; in between twice the rows
+_RATE = 1e-2  # at the most; of few rows less, by the root of their number over
+_MANY = 10_000
+_NOISE = 0.1  # standard deviation of what is added to standardised rows in training
 _AVERAGE = 0.98  # share of the running average of the parameters that a step leaves
 _BETWEEN = 25  # steps from one look at the held-out loss to the next
-_PATIENCE = 75, 0.2  # steps without a gain before the rate is halved: so many, and so large a share of those made
-_HALVINGS = 2
+# steps without a gain before the end is brought near: so many, or such a share of all, or of those made
+_PATIENCE = 75, 0.0375, 0.3
+_LAST = 50, 0.025, 0.33  # steps from there to the end, likewise
 _GAIN = 1e-4
 _LARGE = 10_000  # weights of Π from which threads share a step with gain
 
@@ -43,35 +46,35 @@ def train_projection(
     Standardising by the statistics of all rows is batch normalisation whose affine part W and b absorb. A step
     draws a batch to predict and up to 20 background rows a class from the rest; a class's kernel sum is rescaled by
     its size over the number drawn (Eq. 12). The kernel's width is one: W carries the scale. Stochastic gradients as
-    in the paper, but by Adam, from ``start`` (discriminant directions) instead of random numbers, and what is judged
-    and returned is a running average of the parameters: docs/evidence/projection.md has it beside the paper's
-    schedule. The rate is halved when the loss of held-out rows has not fallen for a while, and at the third such time
-    training stops; the best parameters seen are returned, with the held-out losses. It runs on CUDA where there is a
-    device.
+    in the paper, but by Adam, from ``start`` (discriminant directions) instead of random numbers, with a little noise
+    on the rows against fitting them too closely, and what is judged and returned is a running average of the
+    parameters: docs/evidence/projection.md has it beside the paper's schedule. The rate falls by half a cosine, and
+    sooner when the loss of held-out rows, which is returned too, has not fallen for a while. It runs on CUDA where
+    there is a device.
     """
     torch = _torch()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     sides = [start, np.zeros(len(start)), *([np.zeros((len(start), len(start)))] if hidden else [])]
     parameters = [torch.tensor(a, dtype=torch.float32, device=device, requires_grad=True) for a in sides]
     sampler = Sampler(labels, weights, np.random.default_rng(seed))
-    loss = _Loss(torch.as_tensor(rows, dtype=torch.float32, device=device), labels)
-    watch = Watch(parameters, Adam(parameters, _RATE))
-    steps = int(np.clip(2 * len(rows), 100, _STEPS))
+    loss = _Loss(torch.as_tensor(rows, dtype=torch.float32, device=device), labels, seed)
+    steps = int(np.clip(2 * len(rows), *_STEPS))
+    watch = Watch(parameters, Adam(parameters, _RATE * min(1.0, len(rows) / _MANY) ** 0.5), steps)
     with _threads_for(torch, start.size):
         for step in range(steps):
             if step % _BETWEEN == 0:
-                with torch.no_grad():
-                    value = float(loss(watch.average, sampler.check()))
+                watch.note(step, loss.of_average(watch.average, sampler.check()))
                 if progress is not None:
-                    progress(step, steps, value)
-                if watch.looks_settled(step, value):
-                    break
-            loss(parameters, sampler.draw()).backward()
+                    progress(step, steps, watch.losses[-1])
+            if watch.done >= 1.0:
+                break
+            loss(parameters, sampler.draw(), _NOISE).backward()
             watch.optimizer.step()
             watch.follow(step)
+        watch.losses.append(loss.of_average(watch.average, sampler.check()))
     if progress is not None:
-        progress(steps, steps, watch.best)
-    return [p.cpu().numpy().astype(np.float64) for p in watch.kept], watch.losses
+        progress(steps, steps, watch.losses[-1])
+    return [p.cpu().numpy().astype(np.float64) for p in watch.average], watch.losses
 
 
 @contextmanager
@@ -89,56 +92,58 @@ def _threads_for(torch: Any, weights: int) -> Iterator[None]:
 
 
 class Watch:
-    """Averages the parameters, keeps the best average seen, halves the rate on a plateau and says when to stop."""
+    """Averages the parameters, lets the rate fall by half a cosine, and brings the end near when no gain is left."""
 
-    def __init__(self, parameters: list[Any], optimizer: Adam) -> None:
-        self.parameters, self.optimizer = parameters, optimizer
-        self.average, self.kept = _copies(parameters), _copies(parameters)
-        self.best, self.since, self.halvings, self.losses = math.inf, 0, 0, list[float]()
+    def __init__(self, parameters: list[Any], optimizer: Adam, steps: int) -> None:
+        self.parameters, self.optimizer, self.rate, self.steps = parameters, optimizer, optimizer.rate, steps
+        self.average = [p.detach().clone() for p in parameters]
+        self.done, self.speed, self.settled = 0.0, 1.0 / steps, False
+        self.best, self.since, self.losses = math.inf, 0, list[float]()
 
     def follow(self, step: int) -> None:
         """Draw the average towards the parameters: more so in the first steps, whose start would linger in it."""
         share = min(_AVERAGE, (step + 1) / (step + 10))
         for average, parameter in zip(self.average, self.parameters, strict=True):
             average.lerp_(parameter.detach(), 1.0 - share)
+        self.done += self.speed
+        self.optimizer.rate = self.rate * (0.5 + 0.5 * math.cos(math.pi * min(1.0, self.done)))
 
-    def looks_settled(self, step: int, value: float) -> bool:
-        """Take note of a held-out loss: has it stopped falling at the last rate?"""
+    def note(self, step: int, value: float) -> None:
+        """Take note of a held-out loss: has it stopped falling?"""
         self.losses.append(value)
         if value < self.best - _GAIN * max(0.1, value):
-            self.best, self.since, self.kept = value, step, _copies(self.average)
-        elif step - self.since >= max(_PATIENCE[0], _PATIENCE[1] * step):
-            self.since, self.halvings = step, self.halvings + 1
-            self._go_back()
-        return self.halvings > _HALVINGS
+            self.best, self.since = value, step
+        elif not self.settled and step - self.since >= self._many(_PATIENCE, step):
+            self.settled = True
+            self.speed = max(self.speed, (1.0 - self.done) / self._many(_LAST, step))
 
-    def _go_back(self) -> None:
-        """Go on from the best parameters, at half the rate."""
-        self.optimizer.rate *= 0.5
-        for place, (parameter, best) in enumerate(zip(self.parameters, self.kept, strict=True)):
-            parameter.data.copy_(best)
-            self.average[place].copy_(best)
-
-
-def _copies(parameters: list[Any]) -> list[Any]:
-    return [p.detach().clone() for p in parameters]
+    def _many(self, rule: tuple[int, float, float], step: int) -> float:
+        return max(rule[0], rule[1] * self.steps, rule[2] * step)
 
 
 class _Loss:
     """Mean log-loss of a batch under the class-wise kernel sums of its background."""
 
-    def __init__(self, rows: Any, labels: NDArray[np.int64]) -> None:
+    def __init__(self, rows: Any, labels: NDArray[np.int64], seed: int) -> None:
         self.rows, self.labels = rows, labels
+        self.generator = import_module("torch").Generator(rows.device).manual_seed(seed)
         self.of = import_module(".kernel_loss", __package__).kernel_log_loss
 
-    def __call__(self, parameters: list[Any], draw: Draw) -> Any:
-        both = np.concatenate([draw.batch, draw.background])
-        points = project(parameters, self.rows[self._tensor(both)])
+    def __call__(self, parameters: list[Any], draw: Draw, noise: float = 0.0) -> Any:
+        rows = self.rows[self._tensor(np.concatenate([draw.batch, draw.background]))]
+        if noise:
+            rows += noise * rows.new_empty(rows.shape).normal_(generator=self.generator)
+        points = project(parameters, rows)
         batch, background = points[: len(draw.batch)], points[len(draw.batch) :]
         classes, own = self.labels[draw.background], self.labels[draw.batch]
         borders = [self._tensor(np.searchsorted(classes, own, side)) for side in ("left", "right")]
         log_counts, weights = (self._tensor(a.astype(np.float32)) for a in (draw.log_counts, draw.weights))
         return self.of(batch, background, log_counts, borders, weights)
+
+    def of_average(self, parameters: list[Any], draw: Draw) -> float:
+        """Return the loss without noise, as a number."""
+        with import_module("torch").no_grad():
+            return float(self(parameters, draw))
 
     def _tensor(self, array: NDArray[Any]) -> Any:
         return import_module("torch").as_tensor(array, device=self.rows.device)
