@@ -180,3 +180,18 @@ def test_good_scores_pay_little_for_labels_never_seen():
     wrong = z.copy()
     wrong[np.arange(2), y[:2]] = -30.0
     assert least < make("sms").fit(wrong, y).base_.least_ <= 1 / 1001
+
+
+@pytest.mark.parametrize("name", ["svs", "sms"])
+def test_a_few_enormous_gaps_say_nothing_about_the_others(name):
+    z, y = skewed(2000, 4)
+    huge = 2.0 * z
+    at = z.argmin(axis=1) == 0  # a feature of this class that was never seen: GaussianNB gives such scores
+    huge[at, 0] = -1e9
+    fitted = make(name).fit(huge[:1000], y[:1000])
+    zeros = np.where(huge < -1e8, -np.inf, huge)
+    known = make(name).fit(zeros[:1000], y[:1000])
+    held = nll(fitted.predict_proba(huge[1000:]), y[1000:])
+    assert held < 1.01 * nll(known.predict_proba(zeros[1000:]), y[1000:])
+    wide = make(name).fit(1e4 * z[:1000], y[:1000])  # all gaps are wide: this is what a temperature is for
+    assert wide.base_.lowest_ == -np.inf

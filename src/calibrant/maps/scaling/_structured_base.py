@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import root_scalar
@@ -14,6 +16,7 @@ from ...passes import Sample, reduce
 from ...threads import get_threads
 from ...traits import Traits
 from ...validation import Scores, floored
+from ...validation.scores import ZERO_LOG
 from .ensemble import EnsembleTemperatureScaling
 from .temperature import TemperatureScaling, temperature_sums
 
@@ -35,42 +38,47 @@ class FlooredTemperature(Calibrator):
     of its posterior when log ε is uniform from 1 / (n + 1)² to 1, but at most 1 / (n + 1). Without such a label it is
     about 1 / (n log n): where scores are good, a row's worth would be much of the loss.
 
+    Scores further below the top of their row than a float32 softmax can tell from zero count as that far below, where
+    that is the better description: a few enormous gaps say nothing about the others.
+
     Attributes
     ----------
     temperature_ : float
     weights_ : array of shape (3,)
     least_ : float
         ε.
+    lowest_ : float
+        Least score relative to the top of its row: log of the smallest float32, or -inf.
     """
 
     _traits = Traits("scaling", "ranking", "top label", "3")
     temperature_: float
     weights_: NDArray[np.float64]
     least_: float
+    lowest_: float
 
     def _fit(self, sample: Sample) -> FitReport:
-        single, ensemble = TemperatureScaling(), EnsembleTemperatureScaling()
-        reports = [single.fit_sample(sample), ensemble.fit_sample(sample)]
-        self.least_ = _least(sample, single.temperature_)
-        temperatures = [single.temperature_, ensemble.temperature_]
-        mixtures = [_at_least(np.array([1.0, 0.0, 0.0]), self.least_), _at_least(ensemble.weights_, self.least_)]
-        losses = [_loss(sample, t, w) for t, w in zip(temperatures, mixtures, strict=True)]
-        better = int(losses[0] - losses[1] > np.log(sample.total_weight + 1.0))
-        self.temperature_, self.weights_, told = temperatures[better], mixtures[better], reports[better]
-        if not better:
-            self.temperature_ = 1.0 / _believed(sample, 1.0 / single.temperature_)
+        found, self.lowest_ = _mixture_of(sample), -np.inf
+        before = found.told.loss_before
+        if (sample.logits.min(axis=1) < sample.logits.max(axis=1) + ZERO_LOG).any():
+            raised = _mixture_of(sample.with_logits(_raised(sample.logits, ZERO_LOG)))
+            if raised.loss < found.loss:
+                found, self.lowest_ = raised, ZERO_LOG
+        self.temperature_, self.weights_, self.least_ = found.temperature, found.weights, found.least
         return FitReport(
-            told.iterations,
-            told.converged or bool(told.at_bound),
+            found.told.iterations,
+            found.told.converged or bool(found.told.at_bound),
             "nll",
-            told.loss_before,
-            _loss(sample, self.temperature_, self.weights_) / sample.total_weight,
-            details={"effective_parameters": 3.0 if better else 1.0},
+            before,
+            found.loss / sample.total_weight,
+            details={"effective_parameters": found.parameters},
         )
 
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
         first, second, third = self.weights_.tolist()
         logits = floored(Scores(logits, None, bool(np.isneginf(logits).any())))  # as in fit: T is made for the floor
+        if self.lowest_ > -np.inf:
+            logits = _raised(logits, self.lowest_)
         return tempered_softmax(logits, 1.0 / self.temperature_, (first, second, third))
 
 
@@ -79,6 +87,35 @@ def with_least(p: NDArray[np.floating], least: float) -> NDArray[np.floating]:
     p *= 1.0 - least
     p += least / p.shape[1]
     return np.log(p, out=p)
+
+
+class _Mixture(NamedTuple):
+    """A mixture, its summed log-loss, the number of its parameters, and the report of the map it comes from."""
+
+    temperature: float
+    weights: NDArray[np.float64]
+    least: float
+    loss: float
+    parameters: float
+    told: FitReport
+
+
+def _mixture_of(sample: Sample) -> _Mixture:
+    """Return the temperature with its prior, or the ensemble temperature where that pays."""
+    single, ensemble = TemperatureScaling(), EnsembleTemperatureScaling()
+    reports = [single.fit_sample(sample), ensemble.fit_sample(sample)]
+    least = _least(sample, single.temperature_)
+    alone, mixed = _at_least(np.array([1.0, 0.0, 0.0]), least), _at_least(ensemble.weights_, least)
+    loss = _loss(sample, ensemble.temperature_, mixed)
+    if _loss(sample, single.temperature_, alone) - loss > np.log(sample.total_weight + 1.0):
+        return _Mixture(ensemble.temperature_, mixed, least, loss, 3.0, reports[1])
+    temperature = 1.0 / _believed(sample, 1.0 / single.temperature_)
+    return _Mixture(temperature, alone, least, _loss(sample, temperature, alone), 1.0, reports[0])
+
+
+def _raised(logits: NDArray[np.floating], lowest: float) -> NDArray[np.floating]:
+    """Return logits that are at least ``lowest`` more than the largest of their row."""
+    return np.maximum(logits, logits.max(axis=1, keepdims=True) + logits.dtype.type(lowest))
 
 
 def _at_least(weights: NDArray[np.float64], uniform: float) -> NDArray[np.float64]:
