@@ -10,13 +10,15 @@ namespace calibrant {
 namespace {
 
 constexpr std::int64_t kMostChunks = 64;  // partial sums are large here: few of them, whatever the number of rows
+constexpr std::int64_t kFewest = 512;      // rows of a chunk: their work outweighs the adding of its sums
 
 // Room for one row: t and the probability of each class, the row's own curve, moments by knot.
 struct Row {
-    std::vector<double> t, p, values, slopes, widths, beyond, first, second;
+    std::vector<double> t, p, values, slopes, widths, inverse, beyond, first, second;
     Row(std::int64_t k, const Curve& c)
-        : t(k), p(k), values(c.count), slopes(c.count), widths(c.count), beyond(3 * c.count), first(c.count),
-          second(2 * c.count) {
+        : t(k), p(k), values(c.count), slopes(c.count), widths(c.count), inverse(c.count), beyond(3 * c.count),
+          first(c.count), second(2 * c.count) {
+        for (std::int64_t j = 0; j + 1 < c.count; ++j) inverse[j] = 1 / (c.knots[j + 1] - c.knots[j]);
         for (std::int64_t j = 0; j + 2 < c.count; ++j) widths[j] = c.knots[j + 1] - c.knots[j];
         widths[c.count - 2] = INFINITY;
     }
@@ -43,7 +45,7 @@ CALIBRANT_INLINE void bend(const Curve& c, std::int64_t station, double share, R
     const double* next = station + 1 < c.stations ? v + c.count : v;
     for (std::int64_t j = 0; j < c.count; ++j) row.values[j] = (1 - share) * v[j] + share * next[j];
     for (std::int64_t j = 0; j + 1 < c.count; ++j)
-        row.slopes[j] = (row.values[j + 1] - row.values[j]) / (c.knots[j + 1] - c.knots[j]);
+        row.slopes[j] = (row.values[j + 1] - row.values[j]) * row.inverse[j];
 }
 
 // Fills row.t and row.p with v(t), the sum over segments of slope times the part of [0, t] inside; returns the largest.
@@ -108,13 +110,14 @@ CALIBRANT_INLINE void sums_beyond(const Curve& c, std::int64_t k, Row& row) {
 // First and second moments under p of the hat functions at the knots; second[2j] is of (j, j), second[2j + 1] of (j, j + 1).
 CALIBRANT_INLINE void moments(const Curve& c, std::int64_t k, double sum, Row& row) {
     sums_beyond(c, k, row);
+    const double scale = 1 / sum;
     for (std::int64_t j = 0; j < c.count; ++j) row.first[j] = row.second[2 * j] = row.second[2 * j + 1] = 0;
     for (std::int64_t s = 0; s + 1 < c.count; ++s) {
-        const double width = c.knots[s + 1] - c.knots[s];
+        const double width = c.knots[s + 1] - c.knots[s], inverse = row.inverse[s];
         const double *here = row.beyond.data() + 3 * s, *next = here + 3;
-        const double p = (here[0] - next[0]) / sum;
-        const double pa = (here[1] - next[1] - width * next[0]) / (sum * width);
-        const double paa = (here[2] - next[2] - width * (2 * next[1] + width * next[0])) / (sum * width * width);
+        const double p = (here[0] - next[0]) * scale;
+        const double pa = (here[1] - next[1] - width * next[0]) * (scale * inverse);
+        const double paa = (here[2] - next[2] - width * (2 * next[1] + width * next[0])) * (scale * inverse * inverse);
         row.first[s] += p - pa;
         row.first[s + 1] += pa;
         row.second[2 * s] += p - 2 * pa + paa;
@@ -170,7 +173,7 @@ CALIBRANT_INLINE void sums_chunk(const T* logits, const std::int64_t* labels, co
         const double t = row.t[labels[i]];
         std::int64_t s = 0;
         while (s + 2 < count && t >= c.knots[s + 1]) ++s;
-        const double a = (t - c.knots[s]) / (c.knots[s + 1] - c.knots[s]);
+        const double a = (t - c.knots[s]) * row.inverse[s];
         first[s] -= 1 - a;
         first[s + 1] -= a;
         double* gradient = fold + 1 + station * count;
@@ -221,7 +224,7 @@ template <class T>
 void curve_sums(const T* logits, const std::int64_t* labels, const double* weights, const double* places, std::int64_t n,
                 std::int64_t k, const Curve& curve, int threads, double* out) {
     const std::int64_t width = kCurveFolds * curve_width(curve);
-    const std::int64_t rows = std::max(block_rows(k), (n + kMostChunks - 1) / kMostChunks), chunks = (n + rows - 1) / rows;
+    const std::int64_t rows = std::max(kFewest, (n + kMostChunks - 1) / kMostChunks), chunks = (n + rows - 1) / rows;
     std::vector<double> parts(chunks * width);
     constexpr std::int64_t one_each = 65536;  // so wide a "row" makes every chunk a block of its own
     for_blocks(chunks, one_each, threads, [&](std::int64_t b, std::int64_t, std::int64_t) {

@@ -4,7 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from numpy.typing import NDArray
+
+# The same examples for the same code: a red suite is red for all. `--hypothesis-profile default` looks for others.
+settings.register_profile("repeatable", derandomize=True)
+settings.load_profile("repeatable")
 
 _SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 

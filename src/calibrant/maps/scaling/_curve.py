@@ -96,6 +96,11 @@ class Optimum:
     converged: bool
 
     @property
+    def sums(self) -> tuple[Array, Array, Array]:
+        """What `Curves.at` returns at θ."""
+        return self.losses, self.gradients, self.hessians
+
+    @property
     def loss(self) -> float:
         """The log-loss of all rows, without the penalty."""
         return float(self.losses.sum())
@@ -133,13 +138,15 @@ def minimise(
     precision: Array,
     low: float = -np.inf,
     tolerance: float = _SEARCH_TOLERANCE,
+    known: tuple[Array, Array, Array] | None = None,
 ) -> Optimum:
     """Find the optimum by Newton steps on the bounded quadratic model, halved until the objective falls.
 
-    It stops where the next step promises less than ``tolerance``, in nats over all rows.
+    It stops where the next step promises less than ``tolerance``, in nats over all rows. ``known`` is what
+    `Curves.at` returns at ``theta``, where an earlier optimum has it: no penalty is in it.
     """
-    point = curves.at(theta)
-    passes, converged = 1, False
+    point = curves.at(theta) if known is None else known
+    passes, converged = int(known is None), False
     rounding = max(tolerance, 1e3 * _FINAL_TOLERANCE * curves.sample.total_weight)
     while passes < 100 and not converged:
         away = theta - centre
@@ -165,7 +172,7 @@ def minimise(
 def polish(found: Optimum) -> Optimum:
     """Carry an optimum of the search to full precision."""
     tolerance = _FINAL_TOLERANCE * found.curves.sample.total_weight
-    return minimise(found.curves, found.theta, found.centre, found.precision, found.low, tolerance)
+    return minimise(found.curves, found.theta, found.centre, found.precision, found.low, tolerance, found.sums)
 
 
 def _bounded_step(gradient: Array, hessian: Array, low: Array) -> Array:

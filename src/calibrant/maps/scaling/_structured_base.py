@@ -35,8 +35,8 @@ class FlooredTemperature(Calibrator):
     say only that T is not large.
 
     What n rows cannot tell from zero stays off zero: ε is the share of labels that the scores all but exclude, the mean
-    of its posterior when log ε is uniform from 1 / (n + 1)² to 1, but at most 1 / (n + 1). Without such a label it is
-    about 1 / (n log n): where scores are good, a row's worth would be much of the loss.
+    of its posterior under the prior of Jeffreys, ε^(-1/2), but at most 1 / (n + 1). Without such a label it is about
+    1 / (2 n): where scores are good, a row's worth would be much of the loss.
 
     Scores further below the top of their row than a float32 softmax can tell from zero count as that far below, where
     that is the better description: a few enormous gaps say nothing about the others.
@@ -152,7 +152,7 @@ def _least(sample: Sample, temperature: float) -> float:
         return np.array([-inner(rows.weight_array, np.log(p + share * (uniform - p))) for share in shares])
 
     losses = reduce(one_pass, sample)
-    likely = np.exp(losses.min() - losses)
+    likely = np.exp(losses.min() - losses) * np.sqrt(shares)  # ε^(-1/2) dε on a grid of equal steps in log ε
     return min(float(likely @ shares / likely.sum()), row)
 
 

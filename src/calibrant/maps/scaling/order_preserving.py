@@ -134,7 +134,9 @@ class OrderPreservingScaling(Calibrator):
 
         def fit(smoothness: tuple[float, ...], best: Optimum | None) -> Optimum:
             precision = _precision(len(curves.offset), *smoothness)
-            return minimise(curves, one if best is None else best.theta, one, precision, _LEAST_SLOPE)
+            if best is None:
+                return minimise(curves, one, one, precision, _LEAST_SLOPE)
+            return minimise(curves, best.theta, one, precision, _LEAST_SLOPE, known=best.sums)
 
         if self.smoothness is not None:
             found = polish(fit((self.smoothness, self.smoothness), None))
