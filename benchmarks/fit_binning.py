@@ -87,7 +87,7 @@ def row(name: str, z: np.ndarray, y: np.ndarray, sort: np.ndarray, copy: np.ndar
         memory = memory_of(name, *z.shape)
         fit = best(lambda: make(name).fit(z, y), 2 if name in BY_CLASS else 3)
         fitted, learnt = make(name).fit(z, y), f"| {seconds(fit)} | {ratio(fit, sort)} | {memory:.0%} "
-    answer, marginals = (best(lambda f=f: f(z), 5) for f in (fitted.predict_proba, fitted.predict_marginals))
+    answer, marginals = (best(lambda f=f: f(z), 9) for f in (fitted.predict_proba, fitted.predict_marginals))
     looked_up = " | ".join(f"{seconds(times)} | {ratio(times, copy)}" for times in (answer, marginals))
     return f"| {name} {learnt}| {looked_up} |"
 
