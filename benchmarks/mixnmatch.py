@@ -14,7 +14,7 @@ import numpy as np
 from calibrant import make
 from calibrant.arrays import best_column, softmax
 from calibrant.metrics import ece_kde
-from calibrant.passes import Sample
+from calibrant.passes import Block
 
 ROOT = Path(__file__).resolve().parents[1]
 SETS = ["cifar10_resnet110", "cifar10_vgg16", "fashion_cnn", "cifar100_resnet50", "cifar100_densenet_bc",
@@ -32,7 +32,7 @@ def load(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
     return np.log(np.maximum(data["probs"].astype(np.float64), 1e-45)), data["labels"]
 
 
-def answers(method: str, papers: bool, fit: Sample, test: np.ndarray) -> np.ndarray:
+def answers(method: str, papers: bool, fit: Block, test: np.ndarray) -> np.ndarray:
     """Probabilities, or for the papers' form the marginals that the published code evaluates."""
     smoothing = {"smoothing": 0} if papers and method.startswith("ir") else {}
     loss = {"loss": "brier"} if papers and method in ("ts", "ets", "irova-ts") else {}
@@ -57,7 +57,7 @@ def curves(z: np.ndarray, y: np.ndarray, papers: bool, repeats: int) -> dict[tup
     for repeat in range(repeats):
         rows = np.random.default_rng(repeat + 1).permutation(pool)
         for size in sizes:
-            sample = Sample(z[rows[:size]], y[rows[:size]].astype(np.int64), None, k)
+            sample = Block(z[rows[:size]], y[rows[:size]].astype(np.int64), None, k)
             for method in METHODS[1:]:
                 p = answers(method, papers, sample, scores)
                 found.setdefault((method, size), []).append(judged(p, scores, labels))

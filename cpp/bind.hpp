@@ -45,6 +45,14 @@ void require_rows(const Matrix<T>& logits, const Labels& labels, const Weights& 
         if (labels.data()[i] < 0 || labels.data()[i] >= k) throw nb::value_error("a label is outside the columns");
 }
 
+// Each row's place must be one of `count` groups.
+inline void require_places(const Labels& places, std::size_t rows, std::size_t count) {
+    if (places.shape(0) != rows) throw nb::value_error("places differ from the rows in length");
+    for (std::size_t i = 0; i < rows; ++i)
+        if (places.data()[i] < 0 || places.data()[i] >= static_cast<std::int64_t>(count))
+            throw nb::value_error("a place is outside the groups");
+}
+
 inline const double* data_of(const Weights& weights) { return weights ? weights->data() : nullptr; }
 
 template <class T>

@@ -1,4 +1,5 @@
 #include "bind.hpp"
+#include "keys.hpp"
 #include "scan.hpp"
 
 namespace calibrant::python {
@@ -17,6 +18,19 @@ void bind_scan(nb::module_& m) {
             return nb::make_tuple(found.nan, found.plus_infinity, found.minus_infinity, found.no_finite, found.off_simplex);
         },
         "values"_a.noconvert(), "tolerance"_a, "threads"_a);
+    m.def(
+        "row_keys",
+        [](Matrix<T> values, Labels labels, bool relative, int threads) {
+            if (relative) require_rows(values, labels, std::nullopt);
+            if (labels.shape(0) != values.shape(0) || values.shape(1) == 0)
+                throw nb::value_error("values and labels differ in length, or there are no columns");
+            auto keys = fresh<std::uint64_t>({values.shape(0)});
+            nb::gil_scoped_release release;
+            calibrant::row_keys(values.data(), labels.data(), values.shape(0), values.shape(1), relative, threads,
+                                keys.data());
+            return keys;
+        },
+        "values"_a.noconvert(), "labels"_a, "relative"_a, "threads"_a);
 }
 
 }  // namespace

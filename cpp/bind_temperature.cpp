@@ -11,15 +11,19 @@ template <class T>
 void bind_temperature(nb::module_& m) {
     m.def(
         "temperature_sums",
-        [](Matrix<T> logits, Labels labels, Weights weights, double beta, int loss, int threads) {
+        [](Matrix<T> logits, Labels labels, Weights weights, std::optional<Labels> places, Vector<double> betas, int loss,
+           int threads) {
             require_rows(logits, labels, weights);
-            auto out = fresh<double>({std::size_t(calibrant::kFolds), std::size_t(calibrant::kSums)});
+            const std::size_t groups = betas.shape(0);
+            if (places) require_places(*places, logits.shape(0), groups);
+            auto out = fresh<double>({groups, std::size_t(calibrant::kSums)});
             nb::gil_scoped_release release;
-            calibrant::temperature_sums(logits.data(), labels.data(), data_of(weights), logits.shape(0), logits.shape(1),
-                                        beta, static_cast<calibrant::Loss>(loss), threads, out.data());
+            calibrant::temperature_sums(logits.data(), labels.data(), data_of(weights), places ? places->data() : nullptr,
+                                        logits.shape(0), logits.shape(1), betas.data(), groups,
+                                        static_cast<calibrant::Loss>(loss), threads, out.data());
             return out;
         },
-        "logits"_a.noconvert(), "labels"_a, "weights"_a.none(), "beta"_a, "loss"_a, "threads"_a);
+        "logits"_a.noconvert(), "labels"_a, "weights"_a.none(), "places"_a.none(), "betas"_a, "loss"_a, "threads"_a);
     m.def(
         "temperature_rows",
         [](Matrix<T> logits, Labels labels, double beta, int threads) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <exception>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -25,15 +27,29 @@ void for_blocks(std::int64_t n, std::int64_t k, int threads, Work work, std::int
     const std::int64_t rows = block_rows(k), blocks = block_count(n, k);
     std::atomic<std::int64_t> next{0};
     const std::int64_t stride = std::max<std::int64_t>(1, std::min<std::int64_t>(run_length, blocks / (8 * threads)));
-    auto run = [&] {
-        for (std::int64_t first; (first = next.fetch_add(stride)) < blocks;)
-            for (std::int64_t b = first; b < std::min(blocks, first + stride); ++b)
-                work(b, b * rows, std::min(n, (b + 1) * rows));
+    std::exception_ptr failure;
+    std::mutex failing;
+    auto run = [&]() noexcept {
+        try {
+            for (std::int64_t first; (first = next.fetch_add(stride)) < blocks;)
+                for (std::int64_t b = first; b < std::min(blocks, first + stride); ++b)
+                    work(b, b * rows, std::min(n, (b + 1) * rows));
+        } catch (...) {  // an exception that left a thread would end the process: it is thrown again by the caller's
+            const std::lock_guard<std::mutex> lock(failing);
+            if (!failure) failure = std::current_exception();
+            next.store(blocks);
+        }
     };
     std::vector<std::thread> crew;
-    for (std::int64_t t = 1; t < std::min<std::int64_t>(threads, blocks); ++t) crew.emplace_back(run);
+    try {
+        crew.reserve(std::min<std::int64_t>(threads, blocks));
+        for (std::int64_t t = 1; t < std::min<std::int64_t>(threads, blocks); ++t) crew.emplace_back(run);
+    } catch (const std::exception&) {
+        // The system has no thread, or no memory for one, to spare: those that there are do the work.
+    }
     run();
     for (auto& member : crew) member.join();
+    if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace calibrant

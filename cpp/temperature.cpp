@@ -66,26 +66,30 @@ CALIBRANT_INLINE void brier_row(const T* z, std::int64_t y, std::int64_t k, doub
 }
 
 template <class T>
-CALIBRANT_INLINE void sums_block(const T* logits, const std::int64_t* labels, const double* weights, std::int64_t from,
-                                 std::int64_t to, std::int64_t k, double beta, Loss loss, double* out) {
+CALIBRANT_INLINE void sums_block(const T* logits, const std::int64_t* labels, const double* weights,
+                                 const std::int64_t* places, std::int64_t from, std::int64_t to, std::int64_t k,
+                                 const double* betas, Loss loss, double* out) {
     for (std::int64_t i = from; i < to; ++i) {
         const double weight = weights ? weights[i] : 1.0;
         if (weight == 0.0) continue;
-        double* target = out + (i % kFolds) * kSums;
+        const std::int64_t group = places ? places[i] : 0;
+        double* target = out + group * kSums;
         if (loss == Loss::nll)
-            nll_row(logits + i * k, labels[i], k, beta, weight, target);
+            nll_row(logits + i * k, labels[i], k, betas[group], weight, target);
         else
-            brier_row(logits + i * k, labels[i], k, beta, weight, target);
+            brier_row(logits + i * k, labels[i], k, betas[group], weight, target);
     }
 }
 
 CALIBRANT_CLONES void sums_block_of(const float* logits, const std::int64_t* labels, const double* weights,
-                                    std::int64_t from, std::int64_t to, std::int64_t k, double beta, Loss loss, double* out) {
-    sums_block(logits, labels, weights, from, to, k, beta, loss, out);
+                                    const std::int64_t* places, std::int64_t from, std::int64_t to, std::int64_t k,
+                                    const double* betas, Loss loss, double* out) {
+    sums_block(logits, labels, weights, places, from, to, k, betas, loss, out);
 }
 CALIBRANT_CLONES void sums_block_of(const double* logits, const std::int64_t* labels, const double* weights,
-                                    std::int64_t from, std::int64_t to, std::int64_t k, double beta, Loss loss, double* out) {
-    sums_block(logits, labels, weights, from, to, k, beta, loss, out);
+                                    const std::int64_t* places, std::int64_t from, std::int64_t to, std::int64_t k,
+                                    const double* betas, Loss loss, double* out) {
+    sums_block(logits, labels, weights, places, from, to, k, betas, loss, out);
 }
 
 template <class T>
@@ -222,12 +226,13 @@ void add_up(const std::vector<double>& parts, std::int64_t width, double* out) {
 }  // namespace
 
 template <class T>
-void temperature_sums(const T* logits, const std::int64_t* labels, const double* weights, std::int64_t n, std::int64_t k,
-                      double beta, Loss loss, int threads, double* out) {
-    constexpr std::int64_t width = kFolds * kSums;
+void temperature_sums(const T* logits, const std::int64_t* labels, const double* weights, const std::int64_t* places,
+                      std::int64_t n, std::int64_t k, const double* betas, std::int64_t groups, Loss loss, int threads,
+                      double* out) {
+    const std::int64_t width = groups * kSums;
     std::vector<double> parts(block_count(n, k) * width);
     for_blocks(n, k, threads, [&](std::int64_t b, std::int64_t from, std::int64_t to) {
-        sums_block_of(logits, labels, weights, from, to, k, beta, loss, parts.data() + b * width);
+        sums_block_of(logits, labels, weights, places, from, to, k, betas, loss, parts.data() + b * width);
     });
     add_up(parts, width, out);
 }
@@ -258,8 +263,8 @@ void ensemble_apply(const T* logits, std::int64_t n, std::int64_t k, double beta
 }
 
 #define CALIBRANT_INSTANTIATE(T)                                                                                       \
-    template void temperature_sums<T>(const T*, const std::int64_t*, const double*, std::int64_t, std::int64_t,       \
-                                      double, Loss, int, double*);                                                    \
+    template void temperature_sums<T>(const T*, const std::int64_t*, const double*, const std::int64_t*, std::int64_t, \
+                                      std::int64_t, const double*, std::int64_t, Loss, int, double*);                 \
     template void temperature_rows<T>(const T*, const std::int64_t*, std::int64_t, std::int64_t, double, int, double*); \
     template void ensemble_sums<T>(const T*, const std::int64_t*, const double*, std::int64_t, std::int64_t, double,  \
                                    int, double*);                                                                     \

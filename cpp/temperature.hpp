@@ -5,16 +5,16 @@
 
 namespace calibrant {
 
-constexpr std::int64_t kFolds = 5;  // rows i, i + 5, i + 10, ... form a fold: sums by fold give held-out losses for free
-constexpr std::int64_t kSums = 3;   // loss, first and second derivative in beta
+constexpr std::int64_t kSums = 3;  // loss, first and second derivative in beta
 
 enum class Loss : int { nll = 0, brier = 1 };
 
-// out[fold][0..2]: weighted sums over rows of the loss of softmax(beta * z) and its two derivatives in beta.
-// weights may be null (all one).
+// out[g][0..2]: weighted sums over the rows of group g of the loss of softmax(betas[g] * z) and its two derivatives in
+// betas[g]. weights may be null (all one), places may be null (all rows are in group 0).
 template <class T>
-void temperature_sums(const T* logits, const std::int64_t* labels, const double* weights, std::int64_t n, std::int64_t k,
-                      double beta, Loss loss, int threads, double* out);
+void temperature_sums(const T* logits, const std::int64_t* labels, const double* weights, const std::int64_t* places,
+                      std::int64_t n, std::int64_t k, const double* betas, std::int64_t groups, Loss loss, int threads,
+                      double* out);
 
 // out[i][0..2]: p_y = softmax(beta * z)_y of row i and its two derivatives in beta.
 template <class T>

@@ -4,12 +4,12 @@ import warnings
 
 import numpy as np
 import pytest
+from calibrant.fit_report import FitReport, held_out, label_losses, mean_loss, row_losses, tell, with_held_out
 from tests.conftest import overconfident
 
 from calibrant import CalibrationWarning, Identity, Uniform, make
 from calibrant.arrays import softmax
-from calibrant.fit_report import FitReport, held_out, label_losses, mean_loss, row_losses, tell, with_held_out
-from calibrant.passes import Sample
+from calibrant.passes import Block
 
 
 def _report(**more):
@@ -20,7 +20,7 @@ def _report(**more):
 
 def _sample(n=40, k=3, weights=None):
     generator = np.random.default_rng(0)
-    return Sample(generator.normal(size=(n, k)), np.arange(n) % k, weights, k)
+    return Block(generator.normal(size=(n, k)), np.arange(n) % k, weights, k)
 
 
 def test_row_losses_are_what_they_say():

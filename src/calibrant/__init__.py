@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .operators.one_vs_rest import OneVsRest as OneVsRest
     from .registry import make as make
     from .reports.write import report as report
+    from .scanning import scan as scan
     from .selection.auto import AutoCalibrator as AutoCalibrator
     from .selection.compare import compare as compare
     from .threads import get_threads as get_threads
@@ -81,6 +82,7 @@ _PLACES = {
     "make": "registry",
     "measure": "metrics.summary",
     "report": "reports.write",
+    "scan": "scanning",
     "set_threads": "threads",
 }
 _ROOMS = {"files", "metrics", "plots", "simulation", "testing"}  # importable as attributes: calibrant.metrics.ece

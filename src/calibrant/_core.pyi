@@ -85,10 +85,12 @@ def temperature_sums(
     logits: NDArray[Any],
     labels: NDArray[np.int64],
     weights: NDArray[np.float64] | None,
-    beta: float,
+    places: NDArray[np.int64] | None,
+    betas: NDArray[np.float64],
     loss: int,
     threads: int,
 ) -> NDArray[np.float64]: ...
+def row_keys(values: NDArray[Any], labels: NDArray[np.int64], relative: bool, threads: int) -> NDArray[np.uint64]: ...
 def temperature_rows(
     logits: NDArray[Any], labels: NDArray[np.int64], beta: float, threads: int
 ) -> NDArray[np.float64]: ...

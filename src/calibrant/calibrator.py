@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
@@ -17,11 +17,14 @@ from .arrays import best_column, softmax
 from .errors import CalibrationWarning, InvalidInput
 from .files.classes import remember
 from .files.saving import save_map
-from .fit_report import FitReport, held_out, tell
+from .fits.judge import cross_validate, tell
+from .fits.report import FitReport
 from .parameters import OneOf, check_parameters
-from .passes import Sample
+from .passes import Block, Data, in_memory
+from .scanning import Given, Scan, refuse_beside_a_scan
 from .traits import Traits
-from .validation import Scores, as_embeddings, as_labels, as_scores, as_weights, floored
+from .validation import Scores, as_embeddings, as_labels, as_scores, as_weights
+from .validation.saturation import count_zeros, floored, read_zeros, rows_without_zeros, zero_level
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -43,6 +46,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         What the scores are. Never guessed.
     classes : sequence, optional
         The label of each column, where labels are not 0 … K-1. Classes may be missing from ``y``.
+    saturated : {"small", "exact"}
+        What a probability of exactly zero (a logit of -inf) means: something small, as large as the rows say (see
+        `calibrant.validation.saturation`), or zero, for classes that are masked out.
 
     Attributes
     ----------
@@ -52,17 +58,24 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     n_samples_ : int
         Rows seen in `fit`.
     fit_report_ : FitReport
+    zero_ : float
+        The logarithm of the probability that an exact zero is read as.
+    n_parameters_ : float
+        How many numbers the map has learnt.
     """
 
     inputs: str
     classes: Any
+    saturated: str = "small"
     classes_: NDArray[Any]
     n_features_in_: int
     n_samples_: int
     fit_report_: FitReport
+    zero_: float
     _traits: ClassVar[Traits]
     _constraints: ClassVar[Mapping[str, Any]] = {}
     _labels_of_its_own: ClassVar[bool] = False  # predict follows another rule than the most probable class
+    _learnt: ClassVar[tuple[str, ...]] = ()  # fitted attributes that hold what was learnt, for `n_parameters_`
     _state_constraints: ClassVar[Mapping[str, Any]] = {}  # the same for fitted attributes read from a file
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -75,12 +88,23 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         """What this map promises and needs; operators work it out from their parts."""
         return self._traits
 
-    def fit(self, scores: Any, y: Any, sample_weight: Any = None) -> Self:
+    @property
+    def n_parameters_(self) -> float:
+        """How many numbers the fitted map has learnt."""
+        check_is_fitted(self, "fit_report_")
+        return float(self._count_parameters())
+
+    def _count_parameters(self) -> float:
+        """Count the learnt numbers: the sizes of the attributes that ``_learnt`` names."""
+        return sum(np.size(getattr(self, name)) for name in self._learnt)
+
+    def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the map on held-out scores and their labels.
 
         Parameters
         ----------
-        scores : array-like of shape (n, K), or (n,) for two classes
+        scores : array-like of shape (n, K), or (n,) for two classes, or a `calibrant.scan`
+            A scan brings the labels and weights of its rows.
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
 
@@ -89,31 +113,52 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         self
         """
         self._check_parameters()
-        valid = self._read(scores)
-        k = None if self.traits.needs == "embeddings" else valid.logits.shape[1]
-        labels, classes = as_labels(y, k, len(valid.logits), self.classes, valid.columns)
-        weights = as_weights(sample_weight, len(labels))
-        sample = Sample(floored(valid), labels, weights, len(classes))
-        if weights is not None and not weights.all():
-            sample = sample.take(np.flatnonzero(weights))
-        _refuse_one_class(sample.labels, classes, self.traits)
-        self.classes_ = classes
-        self.n_samples_ = sample.n
-        self._remember_columns(valid)
-        report = self.fit_sample(sample, check=True)
+        given = self._given(scores, y, sample_weight)
+        self.classes_ = given.classes
+        _refuse_one_class(given.data, given.classes, self.traits)
+        self.n_samples_ = given.data.n
+        self._remember_columns(given.columns, given.data.columns)
+        self.zero_ = given.zero
+        report = self.fit_data(given.data, check=True)
         tell(report, type(self).__name__, cautious=self.traits.shape == "binary")
         return self
 
-    def fit_sample(self, sample: Sample, *, check: bool = False) -> FitReport:
+    def _given(self, scores: Any, y: Any, sample_weight: Any) -> Given:
+        """Check what the user gave, and return it as data."""
+        embedded = self.traits.needs == "embeddings"
+        if isinstance(scores, Scan):
+            refuse_beside_a_scan(y, sample_weight)
+            return scores.given(self.inputs, self.classes, exact=self.saturated == "exact", embedded=embedded)
+        valid = self._read(scores)
+        k = None if embedded else valid.logits.shape[1]
+        labels, classes = as_labels(y, k, len(valid.logits), self.classes, valid.columns)
+        weights = as_weights(sample_weight, len(labels))
+        logits, zero = valid.logits, np.nan
+        if not embedded:
+            counts = rows_without_zeros(weights, len(labels))
+            if valid.has_minus_infinity:
+                counts = count_zeros(logits, labels, weights)
+            zero = zero_level(counts, len(classes))
+            logits = floored(logits) if self.saturated == "exact" else read_zeros(logits, zero)
+        block = Block(logits, labels, weights, len(classes))
+        if weights is not None and not weights.all():
+            block = block.take(np.flatnonzero(weights))
+        return Given(in_memory(block), classes, valid.columns, zero)
+
+    def fit_data(self, data: Data, *, check: bool = False) -> FitReport:
         """Fit on validated rows; operators call this on their parts. ``check`` fills in the held-out losses."""
-        if not hasattr(self, "classes_") or len(self.classes_) != sample.n_classes:
-            self.classes_ = np.arange(sample.n_classes)
-        report = self._fit(sample)
+        if not hasattr(self, "classes_") or len(self.classes_) != data.n_classes:
+            self.classes_ = np.arange(data.n_classes)
+        report = self._fit(data)
         if check and report.held_out_after is None:
-            known = self.traits.needs == "scores"
-            report = held_out(report, sample, self._fit_copy, softmax if known else partial(_frequencies, sample))
+            before = softmax if self.traits.needs == "scores" else Frequencies(data.class_weights)
+            report = cross_validate(report, data, self._fit_copy, before)
         self.fit_report_ = report
         return report
+
+    def fit_sample(self, rows: Block, *, check: bool = False) -> FitReport:
+        """Fit on rows in memory."""
+        return self.fit_data(in_memory(rows), check=check)
 
     def predict_proba(self, scores: Any) -> NDArray[np.floating]:
         """Return calibrated probabilities: (n, K), rows on the simplex, float32 for float32 scores."""
@@ -137,7 +182,11 @@ class Calibrator(ClassifierMixin, BaseEstimator):
 
     # What a map implements ------------------------------------------------------------------------------------
 
-    def _fit(self, sample: Sample) -> FitReport:
+    def _fit(self, data: Data) -> FitReport:
+        """Learn from passes over the rows; a map that needs them in memory overrides `_fit_rows` instead."""
+        return self._fit_rows(data.rows())
+
+    def _fit_rows(self, sample: Block) -> FitReport:
         raise NotImplementedError
 
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
@@ -151,9 +200,20 @@ class Calibrator(ClassifierMixin, BaseEstimator):
 
     # Shared ---------------------------------------------------------------------------------------------------
 
-    def _fit_copy(self, sample: Sample) -> Any:
+    def link_logits(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return the answer as finite logits, which the next link of a chain is fitted on and applied to.
+
+        What a map has rounded to zero becomes next to nothing; a class that was masked out stays so.
+        """
+        answer = self._map_logits(logits)
+        fresh = np.isneginf(answer)
+        if not fresh.any():
+            return answer
+        return floored(answer, fresh & ~np.isneginf(logits))
+
+    def _fit_copy(self, data: Data) -> Any:
         copy = self.unfitted()
-        copy.fit_sample(sample)
+        copy.fit_data(data)
         return copy._map
 
     def unfitted(self) -> Self:
@@ -177,12 +237,14 @@ class Calibrator(ClassifierMixin, BaseEstimator):
                 hint="Reshape your data" if len(valid.shape) == 1 else "",
             )
         self._check_columns(valid)
-        return valid
+        if not valid.has_minus_infinity or self.saturated == "exact" or not hasattr(self, "zero_"):
+            return valid
+        return replace(valid, logits=read_zeros(valid.logits, self.zero_))
 
-    def _remember_columns(self, valid: Scores) -> None:
-        self.n_features_in_ = valid.logits.shape[1]
-        if valid.columns is not None and all(isinstance(c, str) for c in valid.columns):
-            self.feature_names_in_ = np.asarray(valid.columns, dtype=object)
+    def _remember_columns(self, names: tuple[Any, ...] | None, count: int) -> None:
+        self.n_features_in_ = count
+        if names is not None and all(isinstance(c, str) for c in names):
+            self.feature_names_in_ = np.asarray(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
@@ -197,26 +259,33 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         )
 
 
-def _frequencies(sample: Sample, rows: NDArray[np.floating]) -> NDArray[np.float64]:
-    """The share of each class, for any row: what is known without a map where there are no scores."""
-    share = np.bincount(sample.labels, sample.weights, sample.n_classes) / sample.total_weight
-    return np.tile(share, (len(rows), 1))
+@dataclass(frozen=True, eq=False)
+class Frequencies:
+    """Answers the share of each class for any row: what is known without a map where there are no scores."""
+
+    class_weights: NDArray[np.float64]
+
+    def __call__(self, rows: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Return the shares, a row for each row."""
+        return np.tile(self.class_weights / self.class_weights.sum(), (len(rows), 1))
 
 
-def _refuse_one_class(labels: NDArray[np.int64], classes: NDArray[Any], traits: Traits) -> None:
+def _refuse_one_class(data: Data, classes: NDArray[Any], traits: Traits) -> None:
     """Raise where rows of one class alone have a weight.
 
     A single row cannot do better, and is told so; maps on one score have an answer to a binary problem (an event that
     never or always happened), and warn.
     """
-    if len(labels) == 1:
+    seen = np.flatnonzero(data.class_weights > 0)
+    if data.n == 1:
         warnings.warn("one row says little: the map is fitted on it alone", CalibrationWarning, stacklevel=3)
-    elif labels.min() == labels.max():
+    elif len(seen) == 1:
+        only = classes[seen[0]].item()
         if traits.shape == "binary" and len(classes) == 2:
-            message = f"y holds one class only, {classes[labels[0]].item()!r}: the map learns that nothing else happens"
+            message = f"y holds one class only, {only!r}: the map learns that nothing else happens"
             warnings.warn(message, CalibrationWarning, stacklevel=3)
             return
         raise InvalidInput(
             "y holds one class only: calibration needs rows of at least two classes",
-            seen=f"every label with a positive weight is {classes[labels[0]].item()!r}",
+            seen=f"every label with a positive weight is {only!r}",
         )

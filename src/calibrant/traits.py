@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Preserves", "Target", "Traits", "weakest"]
+__all__ = ["Preserves", "Sees", "Target", "Traits", "most_of", "weakest"]
 
 Preserves = Literal["ranking", "top label", "nothing"]
 Target = Literal["top label", "each class", "full"]
+Sees = Literal["sums", "cells", "rows", "sample"]
 _STRENGTH: tuple[Preserves, ...] = ("nothing", "top label", "ranking")
 
 
@@ -29,6 +30,9 @@ class Traits:
         How the number of parameters grows: "1", "2K", "K²", "bins", "n".
     needs : str
         "scores" or "embeddings".
+    sees : {"sums", "cells", "rows", "sample"}
+        How a fit sees data: by sums of a size that does not grow with the rows; by fine cells of the scores, likewise;
+        by a few numbers a row (sorted scores, distances); or by rows in memory.
     """
 
     shape: str
@@ -36,11 +40,20 @@ class Traits:
     calibrates: Target
     parameters: str
     needs: str = "scores"
+    sees: Sees = "sums"
 
     @property
     def preserves_accuracy(self) -> bool:
         """Whether the predicted class never changes."""
         return self.preserves != "nothing"
+
+
+_SEES: tuple[Sees, ...] = ("sums", "cells", "rows", "sample")
+
+
+def most_of(ways: list[Sees]) -> Sees:
+    """Return how maps that are fitted together see data: as the most demanding of them."""
+    return max(ways, key=_SEES.index)
 
 
 def weakest(promises: list[Preserves]) -> Preserves:

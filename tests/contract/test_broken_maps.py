@@ -6,7 +6,7 @@ import pytest
 from calibrant import Identity, TemperatureScaling
 from calibrant.arrays import softmax
 from calibrant.calibrator import Calibrator
-from calibrant.fit_report import FitReport
+from calibrant.fits.report import FitReport
 from calibrant.parameters import Number
 from calibrant.testing import ContractBroken, calibrator_checks, check_calibrator
 from calibrant.traits import Traits
@@ -21,7 +21,7 @@ class Own(Calibrator):
         self.inputs = inputs
         self.classes = classes
 
-    def _fit(self, sample):
+    def _fit_rows(self, sample):
         wrong = sample.logits.max(axis=1) > sample.logits[np.arange(sample.n), sample.labels]
         self.share_ = float(np.average(wrong, weights=sample.weights))
         return FitReport(0, True, "nll", 1.0, 1.0, 1.0, 1.0, 0.0)
@@ -52,36 +52,36 @@ class BreaksRanking(Own):
 
 
 class IgnoresWeights(Own):
-    def _fit(self, sample):
+    def _fit_rows(self, sample):
         wrong = sample.logits.max(axis=1) > sample.logits[np.arange(sample.n), sample.labels]
         self.share_ = float(wrong.mean())
         return FitReport(0, True, "nll", 1.0, 1.0, 1.0, 1.0, 0.0)
 
 
 class DependsOnOrder(Own):
-    def _fit(self, sample):
-        report = super()._fit(sample)
+    def _fit_rows(self, sample):
+        report = super()._fit_rows(sample)
         self.share_ = float(0.5 * (1 + np.tanh(sample.logits[0, 0] - sample.logits[0, 1])))
         return report
 
 
 class DependsOnShift(Own):
-    def _fit(self, sample):
-        report = super()._fit(sample)
+    def _fit_rows(self, sample):
+        report = super()._fit_rows(sample)
         self.share_ = float(1 / (1 + np.abs(sample.logits).mean()))
         return report
 
 
 class Random(Own):
-    def _fit(self, sample):
-        report = super()._fit(sample)
+    def _fit_rows(self, sample):
+        report = super()._fit_rows(sample)
         self.share_ *= np.random.default_rng().uniform(0.5, 1)
         return report
 
 
 class Remembers(Own):
-    def _fit(self, sample):
-        report = super()._fit(sample)
+    def _fit_rows(self, sample):
+        report = super()._fit_rows(sample)
         self.share_ = max(self.share_, getattr(self, "most_", 0.0))
         self.most_ = 0.9
         return report
@@ -94,15 +94,15 @@ class ConstructorComputes(Own):
 
 
 class HidesState(Own):
-    def _fit(self, sample):
+    def _fit_rows(self, sample):
         self._secret = 1
-        return super()._fit(sample)
+        return super()._fit_rows(sample)
 
 
 class KeepsFunction(Own):
-    def _fit(self, sample):
+    def _fit_rows(self, sample):
         self.function_ = np.exp
-        return super()._fit(sample)
+        return super()._fit_rows(sample)
 
 
 class LeavesNoReport(Own):

@@ -17,7 +17,7 @@ from calibrant import Calibrator, Chain, make, registry
 from calibrant.errors import CalibrationWarning, FileProblem, InvalidInput
 from calibrant.files.container import pack, unpack
 from calibrant.files.saving import read_document
-from calibrant.fit_report import FitReport
+from calibrant.fits.report import FitReport
 from calibrant.traits import Traits
 
 
@@ -79,7 +79,7 @@ class Odd(Calibrator):
         self.inputs = inputs
         self.classes = classes
 
-    def _fit(self, sample: Any) -> FitReport:
+    def _fit_rows(self, sample: Any) -> FitReport:
         self.things_ = {
             1: (1, 2.5, None, True, "text"),
             "nan": [float("nan"), float("inf"), -0.0, 1e-320, 10**30],

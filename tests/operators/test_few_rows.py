@@ -4,15 +4,15 @@ import warnings
 
 import numpy as np
 import pytest
+from calibrant.fit_report import label_losses
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.conftest import overconfident
 
 from calibrant import CalibrationWarning, Chain, Mixture, OneVsRest, PlattScaling, TemperatureScaling, make
 from calibrant.arrays import softmax
-from calibrant.fit_report import label_losses
 from calibrant.operators.one_vs_rest import _too_few
-from calibrant.passes import Sample
+from calibrant.passes import Block
 
 CLASS_WISE = (
     *("platt", "beta", "spline", "irova", "irova-ts", "irova-ets"),
@@ -23,7 +23,7 @@ CLASS_WISE = (
 def sample(rows_of, weights=None):
     """Rows of classes 0, 1, …, as many as given."""
     labels = np.repeat(np.arange(len(rows_of)), rows_of)
-    return Sample(np.random.default_rng(0).normal(size=(len(labels), len(rows_of))), labels, weights, len(rows_of))
+    return Block(np.random.default_rng(0).normal(size=(len(labels), len(rows_of))), labels, weights, len(rows_of))
 
 
 def drawn(folder, name, rows, seed):

@@ -21,7 +21,7 @@ from calibrant import (
     Uniform,
 )
 from calibrant.operators._joint import _Profile
-from calibrant.passes import Sample
+from calibrant.passes import Block
 
 
 def noisy(n=400, k=4, seed=0, flipped=0.15):
@@ -75,7 +75,7 @@ def test_joint_is_at_least_as_good_as_after(loss):
 @pytest.mark.parametrize("loss", ["nll", "brier"])
 def test_the_profile_has_the_gradient_it_says(loss):
     z, y = noisy(80)
-    sample = Sample(z, y, np.random.default_rng(2).random(80), 4)
+    sample = Block(z, y, np.random.default_rng(2).random(80), 4)
     profile = _Profile(sample, [None, softmax_rows, None], loss)
     at = np.array([-1.2, -0.3])
     _, gradient = profile(at)
@@ -123,7 +123,7 @@ def test_stacking_distrusts_a_part_that_memorises():
         def __init__(self, *, inputs="logits", classes=None):
             self.inputs, self.classes = inputs, classes
 
-        def _fit(self, sample):
+        def _fit_rows(self, sample):
             self.seen_ = {row.tobytes(): label for row, label in zip(sample.logits, sample.labels, strict=True)}
             return Identity()._fit(sample)
 
@@ -135,7 +135,7 @@ def test_stacking_distrusts_a_part_that_memorises():
             return p
 
     parts = [Memory(), TemperatureScaling()]
-    sample = Sample(z, y, None, 4)
+    sample = Block(z, y, None, 4)
     naive, stacked = Mixture(parts), Mixture(parts, cv=5)
     naive.fit_sample(sample)
     stacked.fit_sample(sample)

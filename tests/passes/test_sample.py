@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from calibrant.passes import Sample, reduce
+from calibrant.passes import Block, reduce
 
 
 def _sample(n=53, k=4, seed=0, weights=True):
     generator = np.random.default_rng(seed)
     labels = generator.integers(0, k, n)
-    return Sample(generator.normal(size=(n, k)), labels, generator.uniform(size=n) if weights else None, k)
+    return Block(generator.normal(size=(n, k)), labels, generator.uniform(size=n) if weights else None, k)
 
 
 def test_reduce_hands_rows_in_memory_over_as_one_block():
@@ -55,7 +55,7 @@ def test_folds_hold_every_row_out_once_and_are_stratified():
 @pytest.mark.parametrize("k", [4, 3])
 def test_folds_do_not_depend_on_the_order_of_the_rows(k):
     sample = _sample()
-    sample = Sample(sample.logits, sample.labels % k, sample.weights, k)  # fewer classes than columns: embeddings
+    sample = Block(sample.logits, sample.labels % k, sample.weights, k)  # fewer classes than columns: embeddings
     order = np.random.default_rng(1).permutation(sample.n)
     for (_, one), (_, two) in zip(sample.folds(5), sample.take(order).folds(5), strict=True):
         np.testing.assert_array_equal(np.sort(one.logits[:, 0]), np.sort(two.logits[:, 0]))

@@ -85,7 +85,7 @@ class _Broken(Calibrator):
         self.inputs = inputs
         self.classes = classes
 
-    def _fit(self, sample: Any) -> Any:
+    def _fit_rows(self, sample: Any) -> Any:
         raise ZeroDivisionError("on purpose")
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FileProblem, InvalidInput
-from ..fit_report import FitReport
+from ..fits.report import FitReport
 from ..parameters import check_parameters
 from .classes import class_path, find_class, is_known
 

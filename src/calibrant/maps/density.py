@@ -12,7 +12,7 @@ from scipy.optimize import minimize_scalar
 
 from .. import _core
 from ..arrays import row_blocks, row_subsample
-from ..passes import Sample
+from ..passes import Block
 from ..threads import get_threads, one_blas_thread
 
 __all__ = [
@@ -214,7 +214,7 @@ def shares_places(support: Support) -> bool:
     return bool(2.0 * weights @ (first < last)[place] >= weights.sum())
 
 
-def held_out(support: Support, sample: Sample, before: Array, most_rows: int = TRIAL_ROWS) -> Trial:
+def held_out(support: Support, sample: Block, before: Array, most_rows: int = TRIAL_ROWS) -> Trial:
     """Rows predicted from a support that they are not part of; an even choice of them where they are many."""
     rows = row_subsample(sample.n, _few(len(support.points), most_rows))
     return Trial(support, sample.logits[rows], sample.labels[rows], sample.weight_array[rows], before[rows])

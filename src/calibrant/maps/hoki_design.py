@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import row_subsample
-from ..passes import Sample
+from ..passes import Block
 
 __all__ = ["Design", "bin_of", "binned_error", "design", "replay", "search_noise"]
 
 Array = NDArray[np.float64]
-Kept = Callable[[Sample, str, float, "int | None"], Array]
+Kept = Callable[[Block, str, float, "int | None"], Array]
 _SEARCH_ROWS = 4000
 
 
@@ -95,7 +95,7 @@ def replay(found: Design, kept: Array, start: Array) -> Array:
     return p
 
 
-def search_noise(sample: Sample, right: Array, kept: Kept, draws: int | None) -> tuple[str, float]:
+def search_noise(sample: Block, right: Array, kept: Kept, draws: int | None) -> tuple[str, float]:
     """Law and scale with the largest spread of the one-bin confidences (paper 004, §5), coarse to fine.
 
     The grid is relative to the mean gap between the two best scores, so it does not depend on the logits' scale.

@@ -11,9 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import softmax
 from ..errors import InvalidInput
-from ..fit_report import FitReport, label_losses, with_held_out
+from ..fits.judge import Comparison, judged, label_losses
+from ..fits.report import FitReport
 from ..parameters import AnyOf, Instance, Integer, Number, OneOf, check_value
-from ..passes import Sample
+from ..passes import Block, in_memory
 from ..traits import Traits
 from ..validation import as_labels, as_weights, floored
 from .density import (
@@ -114,6 +115,7 @@ class KCal(Projected):
         *,
         inputs: str = "embeddings",
         classes: Any = None,
+        saturated: str = "small",
     ) -> None:
         self.projection = projection
         self.dim = dim
@@ -124,13 +126,14 @@ class KCal(Projected):
         self.keep = keep
         self.inputs = inputs
         self.classes = classes
+        self.saturated = saturated
 
     @property
     def traits(self) -> Traits:
         """Those of a map on embeddings, or on scores where ``inputs`` names these."""
         return Traits("kernel", "nothing", "full", "n", "embeddings" if self.inputs == "embeddings" else "scores")
 
-    def _fit(self, sample: Sample) -> FitReport:
+    def _fit_rows(self, sample: Block) -> FitReport:
         self._check_dimensions(sample.logits)
         sample = weighty(sample)
         given, place = merged(sample.with_logits(self._features(sample.logits)))
@@ -149,10 +152,12 @@ class KCal(Projected):
         self.bandwidth_ = self._pick(trials)
         return self._report(trials, self._limit())
 
-    def _cross_fit(self, sample: Sample) -> list[Trial]:
+    def _cross_fit(self, sample: Block) -> list[Trial]:
         """Rows of each fold, predicted by a projection and a support that have not seen them."""
         trials = []
-        for rest, fold in sample.folds(FOLDS):
+        data = in_memory(sample)
+        for number in range(FOLDS):
+            rest, fold = data.without(number, FOLDS).rows(), data.only(number, FOLDS).rows()
             found, _ = self._learn(rest)
             project = Projection(**found) if found else self._project
             support = _support_of(project(rest.logits), rest)
@@ -160,14 +165,14 @@ class KCal(Projected):
             trials.append(held_out(support, judged, self._losses_before(fold), TRIAL_ROWS // FOLDS))
         return trials
 
-    def _leave_one_out(self, points: Floats, sample: Sample) -> Trial:
+    def _leave_one_out(self, points: Floats, sample: Block) -> Trial:
         support = _support_of(points, sample)
         before = self._losses_before(sample)
         if sample.n == 1:
             return held_out(support, sample.with_logits(points), before)
         return leave_one_out(support, before)
 
-    def _losses_before(self, sample: Sample) -> Array:
+    def _losses_before(self, sample: Block) -> Array:
         """Log-losses of the scores as they came, or of the class frequencies where there are none."""
         if self.inputs != "embeddings":
             return np.minimum(label_losses(softmax(sample.logits), sample.labels), 1e4)
@@ -209,7 +214,7 @@ class KCal(Projected):
         known = "class frequencies" if self.inputs == "embeddings" else "scores"
         details = {"before": known, "projection": self.projection_kind_, **(more or {})}
         report = FitReport(0, True, "nll", first, loss, messages=self._untrained(), details=details)
-        return with_held_out(report, before, after, weights)
+        return judged(report, Comparison.of(before, after, weights))
 
     def _support(self) -> Support:
         return Support.of(self.points_, self.labels_, self.weights_, len(self.classes_))
@@ -229,7 +234,7 @@ class KCal(Projected):
         valid = self._scores_to_map(embeddings)
         labels, _ = as_labels(y, len(self.classes_), len(valid.logits), self.classes_)
         weights = as_weights(sample_weight, len(labels))
-        sample = weighty(Sample(self._features(floored(valid)), labels, weights, len(self.classes_)))
+        sample = weighty(Block(self._features(floored(valid.logits)), labels, weights, len(self.classes_)))
         before = self._size()
         self.points_ = np.vstack([self.points_, self._project(sample.logits).astype(self.points_.dtype)])
         self.labels_ = np.concatenate([self.labels_, sample.labels])
@@ -267,7 +272,7 @@ class KCal(Projected):
         more = self._limit()
         support = self._support()
         prior = np.maximum(support.prior[self.labels_], 1e-300)
-        rows = Sample(self.points_, self.labels_, self.weights_, len(self.classes_))
+        rows = Block(self.points_, self.labels_, self.weights_, len(self.classes_))
         few = len(self.points_) == 1
         trial = held_out(support, rows, -np.log(prior)) if few else leave_one_out(support, -np.log(prior), 200)
         self.fit_report_ = self._report([trial], more)
@@ -290,5 +295,5 @@ class KCal(Projected):
         return {"rows": first, "weights": share[first] / share.sum(), "labels": self.classes_[self.labels_[first]]}
 
 
-def _support_of(points: Floats, sample: Sample) -> Support:
+def _support_of(points: Floats, sample: Block) -> Support:
     return Support.of(points, sample.labels, sample.weights, sample.n_classes)

@@ -12,10 +12,11 @@ from .. import _core
 from ..arrays import softmax
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
-from ..fit_report import FitReport, with_held_out
+from ..fits.judge import Comparison, judged
+from ..fits.report import FitReport
 from ..metrics import calibration_error_bound
 from ..parameters import AnyOf, Integer, OneOf
-from ..passes import Sample
+from ..passes import Block
 from ..threads import get_threads
 from ..traits import Traits
 from ..validation import as_labels
@@ -53,7 +54,7 @@ class Hoki(Calibrator):
         Where p starts: at the accuracy of the calibration rows (the paper), or at each row's own confidence.
     random_state : int, optional
         Seed of the noise; None is 0, so that a fit is repeatable.
-    inputs, classes
+    inputs, classes, saturated
         See `Calibrator`.
 
     Attributes
@@ -99,6 +100,7 @@ class Hoki(Calibrator):
         *,
         inputs: str = "logits",
         classes: Any = None,
+        saturated: str = "small",
     ) -> None:
         self.noise = noise
         self.transformations = transformations
@@ -108,6 +110,7 @@ class Hoki(Calibrator):
         self.random_state = random_state
         self.inputs = inputs
         self.classes = classes
+        self.saturated = saturated
 
     def predict_confidence(self, scores: Any) -> Array:
         """Return the calibrated confidence in each row's top label, as the paper's Algorithm 2 gives it."""
@@ -137,7 +140,7 @@ class Hoki(Calibrator):
         error = binned_error(self._confidence(valid.logits), right, self.bins)
         return calibration_error_bound(error, len(labels), self.bins, delta)
 
-    def _fit(self, sample: Sample) -> FitReport:
+    def _fit_rows(self, sample: Block) -> FitReport:
         right = (sample.logits.argmax(axis=1) == sample.labels).astype(np.float64)
         self.margin_ = 0.5 / (sample.total_weight + 1)
         self.law_, self.scale_ = self._choose_noise(sample, right)
@@ -153,15 +156,15 @@ class Hoki(Calibrator):
     def _keep(self, found: Design) -> None:
         self.alphas_, self.betas_, self.filled_ = found.alphas, found.betas, found.filled
 
-    def _first(self, confidence: Array, right: Array, sample: Sample) -> Array:
+    def _first(self, confidence: Array, right: Array, sample: Block) -> Array:
         self.accuracy_ = float(np.average(right, weights=sample.weights))
         return np.full(sample.n, self.accuracy_) if self.init == "accuracy" else confidence
 
-    def _choose_noise(self, sample: Sample, right: Array) -> tuple[str, float]:
+    def _choose_noise(self, sample: Block, right: Array) -> tuple[str, float]:
         if isinstance(self.noise, tuple):
             return self.noise[0], _scale_of(self.noise)
 
-        def kept(rows: Sample, law: str, scale: float, draws: int | None) -> Array:
+        def kept(rows: Block, law: str, scale: float, draws: int | None) -> Array:
             noise = self._draw(law, rows.n_classes, None if self.transformations is None else draws)
             return _kept(rows.logits, law, scale, noise)
 
@@ -190,7 +193,7 @@ class Hoki(Calibrator):
         confidence = np.clip(self._confidence(logits), self.margin_, 1.0 - self.margin_)
         return spread(p, rows, top, confidence)
 
-    def _report(self, sample: Sample, found: Design, kept: Array, right: Array) -> FitReport:
+    def _report(self, sample: Block, found: Design, kept: Array, right: Array) -> FitReport:
         p = softmax(sample.logits)
         rows, top = np.arange(sample.n), sample.logits.argmax(axis=1)
         start = p[rows, top].astype(np.float64)
@@ -216,7 +219,7 @@ class Hoki(Calibrator):
             float(np.average(loss(replay(found, kept, first)), weights=weights)),
             details={"law": self.law_, "scale": self.scale_, "spread": float(np.std(replay(found, kept, first)))},
         )
-        return with_held_out(report, before, after, weights) if sample.n >= 10 else report
+        return judged(report, Comparison.of(before, after, weights)) if sample.n >= 10 else report
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
-from ..passes import Sample
+from ..passes import Block
 from ..progress import progress_bar
-from ..validation import Scores, as_labels, as_weights, floored
+from ..validation import as_labels, as_weights, floored
 from .projection import FEWEST, LEARNT, TRAINED, Projection, as_points, learn, merged
 
 if TYPE_CHECKING:
@@ -46,13 +46,13 @@ class Projected(Calibrator):
         k = None if self.inputs == "embeddings" else valid.logits.shape[1]
         labels, classes = as_labels(y, k, len(valid.logits), self.classes, valid.columns)
         weights = as_weights(sample_weight, len(labels))
-        sample = Sample(self._features(floored(valid)), labels, weights, len(classes))
+        sample = Block(self._features(floored(valid.logits)), labels, weights, len(classes))
         given, _ = merged(weighty(sample))
         self.projection_kind_, self.projection_source_ = self._kind(given.n), "training rows"
         self.projection_, self.projection_losses_ = self._learn(given, progress)
         return self
 
-    def _learn(self, sample: Sample, progress: Any = None) -> tuple[dict[str, Array] | None, list[float]]:
+    def _learn(self, sample: Block, progress: Any = None) -> tuple[dict[str, Array] | None, list[float]]:
         if not self._learns:
             return None, []
         size = min(sample.logits.shape[1], self.dim or (128 if sample.n_classes >= 1000 else 32))
@@ -92,7 +92,7 @@ class Projected(Calibrator):
         """What Π sees: embeddings as they are; scores without -inf, each row centred."""
         if self.inputs == "embeddings":
             return rows
-        finite = floored(Scores(rows, None, bool(np.isneginf(rows).any())))
+        finite = floored(rows)
         return finite - finite.mean(axis=1, keepdims=True, dtype=np.float64).astype(rows.dtype)
 
     def _project(self, features: Floats) -> Floats:
@@ -102,7 +102,7 @@ class Projected(Calibrator):
         return features if found is None else Projection(**found)(features)
 
 
-def weighty(sample: Sample) -> Sample:
+def weighty(sample: Block) -> Block:
     """The rows that have a weight."""
     rows = np.flatnonzero(sample.weight_array)
     return sample if len(rows) == sample.n else sample.take(rows)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..arrays import row_subsample
 from ..errors import InvalidInput
-from ..passes import Sample
+from ..passes import Block
 from ..torch.projection import Progress, train_projection
 from .density import Support, best_bandwidth, leave_one_out, spread_of
 
@@ -57,7 +57,7 @@ def as_points(found: Any, rows: NDArray[np.floating]) -> NDArray[np.floating]:
     return points
 
 
-def merged(sample: Sample) -> tuple[Sample, NDArray[np.int64]]:
+def merged(sample: Block) -> tuple[Block, NDArray[np.int64]]:
     """Return the distinct rows in a fixed order with the sum of their weights, and which of them each row became.
 
     What is learnt from these depends neither on the order of the rows nor on whether a row counts two or comes twice.
@@ -69,11 +69,11 @@ def merged(sample: Sample) -> tuple[Sample, NDArray[np.int64]]:
     place = np.empty(sample.n, dtype=np.int64)
     place[order] = np.cumsum(new) - 1
     weights = np.bincount(place, sample.weight_array).astype(np.float64)
-    return Sample(np.ascontiguousarray(rows[new]), labels[new], weights, sample.n_classes), place
+    return Block(np.ascontiguousarray(rows[new]), labels[new], weights, sample.n_classes), place
 
 
 def learn(
-    how: str, sample: Sample, dimensions: int, seed: int, progress: Progress | None = None
+    how: str, sample: Block, dimensions: int, seed: int, progress: Progress | None = None
 ) -> tuple[Projection, list[float]]:
     """Learn a projection: "pca" and "lda" by linear algebra, "linear" and "learned" by training (needs torch)."""
     weights = sample.weight_array / sample.total_weight
@@ -81,7 +81,7 @@ def learn(
     scale = np.sqrt(weights @ (sample.logits - mean) ** 2)
     scale = np.where(scale > 1e-12 * (1 + np.abs(mean)), scale, 1.0)
     rounded = np.rint((sample.logits - mean) / scale * _GRID) / _GRID
-    standard, _ = merged(Sample(rounded, sample.labels, sample.weights, sample.n_classes))
+    standard, _ = merged(Block(rounded, sample.labels, sample.weights, sample.n_classes))
     weight = _pca(standard, dimensions) if how == "pca" else _lda(standard, dimensions)
     weight /= _width(standard, weight)
     bias, mix, losses = np.zeros(len(weight)), np.empty((0, len(weight))), list[float]()
@@ -94,7 +94,7 @@ def learn(
     return Projection(mean, scale, weight, bias, mix), losses
 
 
-def _width(sample: Sample, weight: Array) -> float:
+def _width(sample: Block, weight: Array) -> float:
     """The best bandwidth after a linear projection: divided by it, the kernel's best width is one, however learnt."""
     if sample.n < 2:
         return 1.0
@@ -104,7 +104,7 @@ def _width(sample: Sample, weight: Array) -> float:
     return best_bandwidth([leave_one_out(support, np.zeros(few.n))], spread_of(points, few.weights))
 
 
-def _pca(sample: Sample, dimensions: int) -> Array:
+def _pca(sample: Block, dimensions: int) -> Array:
     rows = sample.logits
     values, vectors = np.linalg.eigh((rows.T * sample.weight_array) @ rows / sample.total_weight)
     return _signed(vectors[:, np.argsort(values)[::-1][:dimensions]].T)
@@ -116,7 +116,7 @@ def _signed(directions: Array) -> Array:
     return directions * np.where(directions[np.arange(len(directions)), largest] < 0, -1.0, 1.0)[:, None]
 
 
-def _lda(sample: Sample, dimensions: int) -> Array:
+def _lda(sample: Block, dimensions: int) -> Array:
     """Whiten within classes, shrunk a little; then the directions between the class means, padded by others."""
     rows, weights = sample.logits, sample.weight_array
     classes, place = np.unique(sample.labels, return_inverse=True)

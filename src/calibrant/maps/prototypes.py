@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import row_subsample
-from ..fit_report import label_losses
+from ..fits.judge import label_losses
 from .density import Support, class_probabilities
 
 __all__ = ["compression_loss", "herd", "quotas"]

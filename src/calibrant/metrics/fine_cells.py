@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from ..passes import Sample, reduce
+from ..passes import Block, reduce
 from ..threads import get_threads
 
 __all__ = ["FineCells", "cells_of_classes", "cells_of_scores"]
@@ -116,7 +116,7 @@ def _between(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(middle > values[:-1], middle, values[1:])
 
 
-def cells_of_classes(sample: Sample, columns: Columns = None) -> FineCells:
+def cells_of_classes(sample: Block, columns: Columns = None) -> FineCells:
     """Return the cells of the log-odds of the chosen classes (a mask; None means all), merged.
 
     Few scores make exact cells. Many are counted in two passes: by the upper 16 bits of their float32 value, then
@@ -134,7 +134,7 @@ def cells_of_classes(sample: Sample, columns: Columns = None) -> FineCells:
     return FineCells(0.5 * (low + high), sums[kept, 0], sums[kept, 1], 0.5 * (high[:-1] + low[1:]))
 
 
-def _exact_cells(sample: Sample, columns: Columns) -> FineCells:
+def _exact_cells(sample: Block, columns: Columns) -> FineCells:
     odds = np.empty_like(sample.logits)
     _core.log_odds(sample.logits, get_threads(), odds)
     outcomes = np.zeros(odds.shape, dtype=bool)
@@ -146,7 +146,7 @@ def _exact_cells(sample: Sample, columns: Columns) -> FineCells:
 
 
 def _cell_sums(
-    sample: Sample,
+    sample: Block,
     columns: Columns,
     first: NDArray[np.int32] | None,
     shift: NDArray[np.int32] | None,

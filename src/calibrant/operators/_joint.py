@@ -16,8 +16,8 @@ from scipy.optimize import minimize
 
 from .. import _core
 from ..arrays import row_blocks, tempered_softmax
-from ..maps.scaling.temperature import beta_bounds, fit_temperature
-from ..passes import Sample, reduce
+from ..maps.scaling.temperature import best_temperature, beta_bounds
+from ..passes import Block, in_memory, reduce
 from ..simplex import best_log_mixture, best_quadratic
 from ..threads import get_threads
 
@@ -42,7 +42,7 @@ class Joint:
 class _Profile:
     """From log β of the free parts to the mean loss under the best weights, and its gradient; one pass a call."""
 
-    def __init__(self, sample: Sample, fixed: Sequence[Fixed], loss: str) -> None:
+    def __init__(self, sample: Block, fixed: Sequence[Fixed], loss: str) -> None:
         self.sample, self.fixed, self.loss = sample, fixed, loss
         self.free = np.array([i for i, f in enumerate(fixed) if f is None], dtype=np.int64)
         self.passes = 0
@@ -86,7 +86,7 @@ class _Profile:
         value = w @ gram @ w - 2 * linear @ w + self.sample.total_weight
         return float(value), 2 * w[self.free] * (cross @ w - chosen)
 
-    def _brier_sums(self, rows: Sample, betas: Array) -> Array:
+    def _brier_sums(self, rows: Block, betas: Array) -> Array:
         """Weighted sums of ⟨pᵢ, pⱼ⟩ and pᵢ(y), then of the same with dpᵢ/dβ in place of a free pᵢ."""
         m = len(self.fixed)
         out = np.zeros((m + len(betas), m + 1))
@@ -105,11 +105,11 @@ class _Profile:
         return out
 
 
-def fit_jointly(sample: Sample, fixed: Sequence[Fixed], loss: str) -> Joint:
+def fit_jointly(sample: Block, fixed: Sequence[Fixed], loss: str) -> Joint:
     """Minimise ``loss`` over the temperatures of the parts that are None in ``fixed`` and the weights of all."""
     sample = sample.with_logits(sample.logits.astype(np.float64))  # rounding in float32 misleads the line search
     profile = _Profile(sample, fixed, loss)
-    alone, (low, high) = fit_temperature(sample, loss).beta, np.log(beta_bounds(sample))
+    alone, (low, high) = best_temperature(in_memory(sample), loss).beta, np.log(beta_bounds(in_memory(sample)))
     bounds = [(low, high)] * len(profile.free)
     best, gradient, value = np.full(len(bounds), np.log(alone)), np.zeros(len(bounds)), np.inf
     for start in _starts(profile, float(np.log(alone)), low, high):

@@ -11,11 +11,10 @@ from sklearn.utils.metaestimators import available_if
 
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
-from ..fit_report import FitReport
+from ..fits.report import FitReport
 from ..parameters import OneOf
-from ..passes import Sample
+from ..passes import Data
 from ..traits import Traits, weakest
-from ..validation import Scores, floored
 from .composition import Composition
 
 if TYPE_CHECKING:
@@ -45,10 +44,13 @@ class Chain(Composition):
 
     _constraints: ClassVar[Mapping[str, Any]] = {"inputs": OneOf("logits", "probabilities", "embeddings")}
 
-    def __init__(self, parts: Sequence[Calibrator], *, inputs: str = "logits", classes: Any = None) -> None:
+    def __init__(
+        self, parts: Sequence[Calibrator], *, inputs: str = "logits", classes: Any = None, saturated: str = "small"
+    ) -> None:
         self.parts = parts
         self.inputs = inputs
         self.classes = classes
+        self.saturated = saturated
 
     @property
     def traits(self) -> Traits:
@@ -58,13 +60,12 @@ class Chain(Composition):
         growth = " + ".join(part.traits.parameters for part in self.parts)
         return Traits(last.shape, promise, last.calibrates, growth, self.parts[0].traits.needs)
 
-    def _fit(self, sample: Sample) -> FitReport:
+    def _fit(self, data: Data) -> FitReport:
         self.parts_ = [part.unfitted() for part in self.parts]
         reports: list[FitReport] = []
         for part in self.parts_:
-            reports.append(part.fit_sample(sample))
-            z = part._map_logits(sample.logits)
-            sample = sample.with_logits(floored(Scores(z, None, bool(np.isneginf(z).any()))))
+            reports.append(part.fit_data(data))
+            data = data.mapped(part)
         first, last = reports[0], reports[-1]
         return FitReport(
             sum(r.iterations for r in reports),
@@ -80,12 +81,12 @@ class Chain(Composition):
 
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
         for part in self.parts_[:-1]:
-            logits = part._map_logits(logits)
+            logits = part.link_logits(logits)
         return self.parts_[-1]._map(logits)
 
     def _map_logits(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
         for part in self.parts_:
-            logits = part._map_logits(logits)
+            logits = part.link_logits(logits)
         return logits
 
     @available_if(lambda chain: hasattr(chain.parts[-1], "predict_marginals"))
@@ -93,7 +94,7 @@ class Chain(Composition):
         """Return the marginals of the last part, where it has any (a one-versus-rest lift)."""
         logits = self._scores_to_map(scores).logits
         for part in self.parts_[:-1]:
-            logits = part._map_logits(logits)
+            logits = part.link_logits(logits)
         return cast("OneVsRest", self.parts_[-1])._marginals(logits)
 
     def _check_parts(self) -> None:

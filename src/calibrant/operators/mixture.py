@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from ..arrays import keep_top, row_blocks, softmax
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
-from ..fit_report import FitReport, mean_loss
+from ..fits.judge import mean_losses
+from ..fits.report import FitReport
 from ..maps.scaling.temperature import TemperatureScaling
 from ..parameters import AnyOf, Integer, OneOf
-from ..passes import Sample, reduce
+from ..passes import Block, in_memory, reduce
 from ..simplex import best_log_mixture, best_quadratic
 from ..traits import Target, Traits, weakest
 from ._joint import fit_jointly
@@ -46,7 +47,7 @@ class Mixture(Composition):
     cv : int, optional
         For "after": learn the weights from answers of parts that were fitted on the other folds (stacking), so that a
         part that memorises its rows is not favoured. None: from the answers on the rows they were fitted on.
-    inputs, classes
+    inputs, classes, saturated
         See `Calibrator`; those of the parts play no role.
 
     Attributes
@@ -71,6 +72,7 @@ class Mixture(Composition):
         *,
         inputs: str = "logits",
         classes: Any = None,
+        saturated: str = "small",
     ) -> None:
         self.parts = parts
         self.weights = weights
@@ -78,6 +80,7 @@ class Mixture(Composition):
         self.cv = cv
         self.inputs = inputs
         self.classes = classes
+        self.saturated = saturated
 
     @property
     def traits(self) -> Traits:
@@ -88,7 +91,7 @@ class Mixture(Composition):
         growth = " + ".join([*(traits.parameters for traits in parts), str(len(parts) - 1)])
         return Traits(parts[0].shape, promise, target, growth, parts[0].needs)
 
-    def _fit(self, sample: Sample) -> FitReport:
+    def _fit_rows(self, sample: Block) -> FitReport:
         self.parts_ = [part.unfitted() for part in self.parts]
         reports = [part.fit_sample(sample) for part in self.parts_]
         steps, converged = sum(r.iterations for r in reports), all(r.converged for r in reports)
@@ -100,14 +103,13 @@ class Mixture(Composition):
             steps,
             converged,
             self.loss,
-            mean_loss(self.loss, softmax(sample.logits), sample),
-            mean_loss(self.loss, self._map(sample.logits), sample),
+            *mean_losses(in_memory(sample), softmax, self._map, self.loss),
             caveat=next((r.caveat for r in reports if r.caveat), ""),
             messages=() if self.weights == "joint" else tuple(m for r in reports for m in r.messages),
             details={"parts": reports},
         )
 
-    def _fit_jointly(self, sample: Sample) -> tuple[int, bool]:
+    def _fit_jointly(self, sample: Block) -> tuple[int, bool]:
         free = [isinstance(part, TemperatureScaling) for part in self.parts_]
         found = fit_jointly(sample, [None if f else p._map for f, p in zip(free, self.parts_, strict=True)], self.loss)
         for part, beta in zip(self.parts_, found.betas, strict=True):
@@ -116,12 +118,14 @@ class Mixture(Composition):
         self.weights_ = found.weights
         return found.passes, found.converged
 
-    def _answers(self, sample: Sample) -> list[tuple[Sample, list[Calibrator]]]:
+    def _answers(self, sample: Block) -> list[tuple[Block, list[Calibrator]]]:
         """Rows with the fitted parts whose answers on them the weights are learnt from."""
         if self.cv is None or sample.n < 2 * self.cv:
             return [(sample, self.parts_)]
-        pairs: list[tuple[Sample, list[Calibrator]]] = []
-        for rest, fold in sample.folds(self.cv):
+        pairs: list[tuple[Block, list[Calibrator]]] = []
+        data = in_memory(sample)
+        for number in range(self.cv):
+            rest, fold = data.without(number, self.cv).rows(), data.only(number, self.cv).rows()
             parts = [part.unfitted() for part in self.parts]
             for part in parts:
                 part.fit_sample(rest)
@@ -147,7 +151,7 @@ class Mixture(Composition):
                 )
 
 
-def best_weights(answers: list[tuple[Sample, list[Calibrator]]], loss: str) -> Array:
+def best_weights(answers: list[tuple[Block, list[Calibrator]]], loss: str) -> Array:
     """Return the weights of the least loss over rows and parts that are fitted already."""
     if loss == "nll":
         columns = np.concatenate([reduce(lambda rows, p=parts: _columns(rows, p), rows) for rows, parts in answers])
@@ -159,7 +163,7 @@ def best_weights(answers: list[tuple[Sample, list[Calibrator]]], loss: str) -> A
     return best_quadratic(total[:, :-1], total[:, -1])
 
 
-def _columns(rows: Sample, parts: list[Calibrator]) -> Array:
+def _columns(rows: Block, parts: list[Calibrator]) -> Array:
     """Each part's probability of each row's label, (n, parts)."""
     out = np.empty((rows.n, len(parts)))
     for block in row_blocks(*rows.logits.shape):
@@ -169,7 +173,7 @@ def _columns(rows: Sample, parts: list[Calibrator]) -> Array:
     return out
 
 
-def _gram(rows: Sample, parts: list[Calibrator]) -> Array:
+def _gram(rows: Block, parts: list[Calibrator]) -> Array:
     """Weighted sums of ⟨pᵢ, pⱼ⟩, and in a last column of pᵢ's probability of the label: (parts, parts + 1)."""
     out = np.zeros((len(parts), len(parts) + 1))
     for block in row_blocks(*rows.logits.shape):

@@ -12,11 +12,12 @@ from .. import _core
 from ..arrays import log_odds, row_blocks, softmax
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
-from ..fit_report import FitReport, Predictor, label_losses, with_held_out
+from ..fits.judge import Answer, Comparison, judged, label_losses
+from ..fits.report import FitReport
 from ..maps.binary.base import BinaryMap
 from ..maps.binary.two_class import TwoClassMap
 from ..parameters import OneOf
-from ..passes import Sample
+from ..passes import Block
 from ..threads import get_threads
 from ..traits import Preserves, Traits
 
@@ -46,7 +47,7 @@ class OneVsRest(Calibrator):
         "sum" divides a row's marginals by their sum; "softmax" takes softmax of their log-odds, so that
         marginals of 1 and 0 win and lose against any other. A row whose marginals are all zero gets softmax of
         its raw logits.
-    inputs, classes
+    inputs, classes, saturated
         See `Calibrator`; those of the binary map play no role.
 
     Attributes
@@ -74,12 +75,14 @@ class OneVsRest(Calibrator):
         *,
         inputs: str = "logits",
         classes: Any = None,
+        saturated: str = "small",
     ) -> None:
         self.binary_map = binary_map
         self.share = share
         self.normalize = normalize
         self.inputs = inputs
         self.classes = classes
+        self.saturated = saturated
 
     @property
     def traits(self) -> Traits:
@@ -93,7 +96,7 @@ class OneVsRest(Calibrator):
         """Return each class' probability against the rest, before normalisation: (n, K), rows need not sum to 1."""
         return self._marginals(self._scores_to_map(scores).logits)
 
-    def fit_sample(self, sample: Sample, *, check: bool = False) -> FitReport:
+    def fit_sample(self, sample: Block, *, check: bool = False) -> FitReport:
         """Fit on validated rows; ``check`` fills in the held-out losses.
 
         Above two million scores one fold of a tenth is held out, without a copy of the rest, and the losses before and
@@ -111,10 +114,10 @@ class OneVsRest(Calibrator):
         raw, fitted, held = (_label_losses(answer, sample, fold) for answer in (softmax, self._map, copy._map))
         weights = sample.weight_array[fold]
         report = self._report(sample, raw, fitted, weights)
-        self.fit_report_ = with_held_out(report, raw, held, weights, sample.total_weight - float(weights.sum()))
+        self.fit_report_ = judged(report, Comparison.of(raw, held, weights), sample.total_weight - float(weights.sum()))
         return self.fit_report_
 
-    def _fit(self, sample: Sample) -> FitReport:
+    def _fit_rows(self, sample: Block) -> FitReport:
         self.groups_ = self._group_classes(sample)
         if self._is_binary:
             self.maps_ = [self._lifted.unfitted()]
@@ -124,7 +127,7 @@ class OneVsRest(Calibrator):
         before, after = (_label_losses(answer, sample, rows) for answer in (softmax, self._map))
         return self._report(sample, before, after, sample.weight_array)
 
-    def _report(self, sample: Sample, before: Losses, after: Losses, weights: Losses) -> FitReport:
+    def _report(self, sample: Block, before: Losses, after: Losses, weights: Losses) -> FitReport:
         reports = [fitted.fit_report_ for fitted in self.maps_]
         counted = weights > 0
         mean_before, mean_after = (float(np.average(x[counted], weights=weights[counted])) for x in (before, after))
@@ -174,7 +177,7 @@ class OneVsRest(Calibrator):
     def _is_binary(self) -> bool:
         return len(self.groups_) == 2 and self.groups_[0] != self.groups_[1]
 
-    def _group_classes(self, sample: Sample) -> NDArray[np.int64]:
+    def _group_classes(self, sample: Block) -> NDArray[np.int64]:
         k = sample.n_classes
         if not isinstance(self.share, str):
             return _explicit_groups(self.share, self.classes_)
@@ -237,7 +240,7 @@ def prior_groups(counts: NDArray[Any]) -> NDArray[np.int64]:
     return groups
 
 
-def _too_few(sample: Sample, groups: NDArray[np.int64]) -> str:
+def _too_few(sample: Block, groups: NDArray[np.int64]) -> str:
     """Say so where half of the classes have maps of fewer positives than there are folds to judge them by.
 
     Below that the folds cannot each have a row of the class, and a gain seen on average over classes says nothing of
@@ -269,7 +272,7 @@ def _explicit_groups(share: Sequence[Sequence[Any]], classes: NDArray[Any]) -> N
     return groups
 
 
-def _label_losses(answer: Predictor, sample: Sample, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+def _label_losses(answer: Answer, sample: Block, rows: NDArray[np.int64]) -> NDArray[np.float64]:
     """Log-loss of some rows, answered a few at a time."""
     parts = []
     for block in row_blocks(len(rows), sample.n_classes):

@@ -1,87 +1,80 @@
-"""The rows a fit works on, after validation."""
+"""A sample of the rows that depends on the set of rows alone: those with the smallest keys."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Sample"]
+from .block import Block
+from .folds import row_keys
+
+if TYPE_CHECKING:
+    from .data import Data
+
+__all__ = ["bottom_rows"]
+
+_EXACT = np.uint64(0xD6E8FEB86659FD93)  # an odd multiplier, for the hash of all bits of a row
+
+
+def bottom_rows(data: Data, most: int) -> Block:
+    """Return the rows of the ``most`` smallest keys; all of them, as they are, where there are no more."""
+    if data.n <= most:
+        return data.rows()
+    found = data.reduce(partial(_bottom, most=most))
+    return Block(found.logits, found.labels, found.weights, data.n_classes)
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
-    """Finite logits, label indices and weights: what a map's private `_fit` receives.
+class _Bottom:
+    """One row for each of the smallest keys, in order, with the weight of all rows of that key."""
 
-    Attributes
-    ----------
-    logits : array of shape (n, K)
-        C-contiguous float32 or float64. Probabilities have become log-probabilities, and -inf a finite floor
-        (see `calibrant.validation.floored`). For maps on embeddings: the embeddings.
-    labels : int64 array of shape (n,)
-        Column indices.
-    weights : float64 array of shape (n,) or None
-        None means one each.
-    n_classes : int
-        K; differs from the number of columns for embeddings only.
-    """
-
+    keys: NDArray[np.uint64]
     logits: NDArray[np.floating]
     labels: NDArray[np.int64]
-    weights: NDArray[np.float64] | None
-    n_classes: int
+    weights: NDArray[np.float64]
+    most: int
+
+    def __add__(self, other: _Bottom) -> _Bottom:
+        pairs = zip(self._columns, other._columns, strict=True)
+        return _reduced(*(np.concatenate(pair) for pair in pairs), self.most)
 
     @property
-    def n(self) -> int:
-        """Number of rows."""
-        return len(self.labels)
+    def _columns(self) -> tuple[NDArray[np.uint64], NDArray[np.floating], NDArray[np.int64], NDArray[np.float64]]:
+        return self.keys, self.logits, self.labels, self.weights
 
-    @property
-    def total_weight(self) -> float:
-        """Sum of the weights."""
-        return float(self.n) if self.weights is None else float(self.weights.sum())
 
-    @property
-    def weight_array(self) -> NDArray[np.float64]:
-        """The weights, as ones where none were given."""
-        return np.ones(self.n) if self.weights is None else self.weights
+def _bottom(block: Block, most: int) -> _Bottom:
+    keys, weights = block.kept(row_keys), block.weight_array
+    chosen = np.flatnonzero(weights > 0)
+    if len(chosen) > 2 * most:
+        # A first cut by keys alone; ties at the cut stay together, so all rows of a key are in or out.
+        limit = np.partition(keys[chosen], 2 * most)[2 * most]
+        few = chosen[keys[chosen] <= limit]
+        chosen = few if len(np.unique(keys[few])) >= most else chosen
+    return _reduced(keys[chosen], block.logits[chosen], block.labels[chosen], weights[chosen], most)
 
-    def take(self, rows: NDArray[np.int64] | slice) -> Sample:
-        """Return the given rows, as a sample of their own."""
-        weights = None if self.weights is None else self.weights[rows]
-        return replace(self, logits=np.ascontiguousarray(self.logits[rows]), labels=self.labels[rows], weights=weights)
 
-    def with_logits(self, logits: NDArray[np.floating]) -> Sample:
-        """Return the same rows with other scores."""
-        return replace(self, logits=np.ascontiguousarray(logits))
+def _reduced(
+    keys: NDArray[np.uint64],
+    logits: NDArray[np.floating],
+    labels: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    most: int,
+) -> _Bottom:
+    """Keep the smallest keys, one row each: of rows that share a key, the one whose bits hash lowest."""
+    order = np.lexsort((_bit_hash(logits), keys))
+    ordered = keys[order]
+    first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    total = np.add.reduceat(weights[order], first)[:most]
+    kept = order[first[:most]]
+    return _Bottom(keys[kept], np.ascontiguousarray(logits[kept]), labels[kept], total, most)
 
-    def folds(self, count: int, *, copy: bool = True) -> Iterator[tuple[Sample, Sample]]:
-        """Yield (rest, fold) pairs, stratified by class, that do not depend on the order of the rows.
 
-        The rows of a class are ranked by margin and spread, and the ranks dealt out at random (dealing them in order
-        would leave every row its neighbours, and flatter maps with many steps). Equal rows go to the same fold, so
-        that a row twice is no different from a row of weight two; where scores take so few values that this would
-        leave the folds lopsided, equal rows are dealt out too. Without ``copy`` the rest is the whole sample with
-        weights of zero in the fold, which takes no memory.
-        """
-        top = self.logits.max(axis=1)
-        margin = top - self.logits[np.arange(self.n), self.labels] if self.n_classes == self.logits.shape[1] else top
-        keys = np.stack([top - self.logits.min(axis=1), margin, self.labels])
-        order = np.lexsort(keys)
-        place = np.cumsum((np.diff(keys[:, order], prepend=-1) != 0).any(axis=0))
-        if place[-1] < self.n // 4:
-            place = np.arange(self.n)
-        first = np.flatnonzero(np.diff(place, prepend=-1))
-        shuffled = np.lexsort([np.random.default_rng(0).random(len(first)), self.labels[order[first]]])
-        dealt = np.empty(len(first), dtype=np.int64)
-        dealt[shuffled] = np.arange(len(first)) % count
-        fold = np.empty(self.n, dtype=np.int64)
-        fold[order] = np.repeat(dealt, np.diff(np.append(first, self.n)))
-        for f in range(count):
-            rest = self.take(np.flatnonzero(fold != f)) if copy else self._without(fold == f)
-            yield rest, self.take(np.flatnonzero(fold == f))
-
-    def _without(self, rows: NDArray[np.bool_]) -> Sample:
-        return replace(self, weights=np.where(rows, 0.0, self.weight_array))
+def _bit_hash(logits: NDArray[np.floating]) -> NDArray[np.uint64]:
+    bits = np.ascontiguousarray(logits, dtype=np.float64).view(np.uint64)
+    multipliers = np.cumprod(np.full(bits.shape[1], _EXACT, dtype=np.uint64), dtype=np.uint64)
+    return (bits * multipliers).sum(axis=1, dtype=np.uint64)

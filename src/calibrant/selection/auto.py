@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..calibrator import Calibrator
-from ..fit_report import FitReport
+from ..fits.report import FitReport
 from ..parameters import Instance, Integer, OneOf
-from ..passes import Sample
+from ..passes import Block
 from ..registry import make_seeded
 from ..traits import Traits
 from .compare import compare_problems
@@ -27,7 +27,7 @@ class AutoCalibrator(Calibrator):
     ----------
     methods, cv, repeats, metric, preserve_accuracy, random_state
         See `compare`.
-    inputs, classes
+    inputs, classes, saturated
         See `Calibrator`.
 
     Attributes
@@ -65,6 +65,7 @@ class AutoCalibrator(Calibrator):
         random_state: int = 0,
         inputs: str = "logits",
         classes: Any = None,
+        saturated: str = "small",
     ) -> None:
         self.methods = methods
         self.cv = cv
@@ -74,6 +75,7 @@ class AutoCalibrator(Calibrator):
         self.random_state = random_state
         self.inputs = inputs
         self.classes = classes
+        self.saturated = saturated
 
     @property
     def traits(self) -> Traits:
@@ -82,7 +84,7 @@ class AutoCalibrator(Calibrator):
             return self.map_.traits
         return Traits("scaling", "top label" if self.preserve_accuracy else "nothing", "full", "n")
 
-    def _fit(self, sample: Sample) -> FitReport:
+    def _fit_rows(self, sample: Block) -> FitReport:
         problem = Problem(sample.logits, sample, None, np.arange(sample.n_classes))
         folds = max(2, min(int(self.cv), sample.n // 2))
         found = compare_problems(

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from ..arrays import best_column
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
-from ..fit_report import label_losses, row_losses
+from ..fits.judge import label_losses, row_losses
 from ..metrics import cwece, ece, ece_sweep
 from ..threads import get_threads, set_threads
 from .problem import Problem

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
-from ..passes import Sample
+from ..passes import Block
 from ..validation import as_array, as_labels, as_matrix, as_scores, as_weights, floored
 
 __all__ = ["Problem", "make_problem"]
@@ -23,9 +23,9 @@ class Problem:
     ----------
     logits : array of shape (n, K)
         As predictions see them: -inf where a class cannot be.
-    sample : Sample
+    sample : Block
         As fits see them.
-    embeddings : Sample or None
+    embeddings : Block or None
         The same rows for maps on embeddings.
     classes : array of shape (K,)
     groups : array of shape (n,) or None
@@ -33,8 +33,8 @@ class Problem:
     """
 
     logits: NDArray[np.floating]
-    sample: Sample
-    embeddings: Sample | None
+    sample: Block
+    embeddings: Block | None
     classes: NDArray[Any]
     groups: NDArray[np.int64] | None = None
 
@@ -64,8 +64,8 @@ def make_problem(
     n, k = valid.logits.shape
     labels, known = as_labels(y, k, n, classes, valid.columns, f"{name}y")
     weights = as_weights(sample_weight, n)
-    sample = Sample(floored(valid), labels, weights, k)
-    vectors = None if embeddings is None else Sample(_vectors(embeddings, n, name), labels, weights, k)
+    sample = Block(floored(valid.logits), labels, weights, k)
+    vectors = None if embeddings is None else Block(_vectors(embeddings, n, name), labels, weights, k)
     of_group = None if groups is None else _group_numbers(groups, n, name)
     if weights is not None and not weights.all():
         rows = np.flatnonzero(weights)

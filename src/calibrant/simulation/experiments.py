@@ -87,7 +87,7 @@ def run(
     Parameters
     ----------
     n, bins : int or sequences of int
-        Sample sizes, and numbers of bins for the estimators that have them (one entry otherwise).
+        Block sizes, and numbers of bins for the estimators that have them (one entry otherwise).
     estimator : str or callable
         A name of `calibrant.metrics.calibration_error`'s, or a function of (y_true, y_prob).
     edges : {"equal_width", "equal_mass"}, optional

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..calibrator import Calibrator
-from ..passes import Sample
+from ..passes import Block
 from ..threads import get_threads, set_threads
 from .problems import Problem, fit_quietly, fitted, problem, require, sizes
 
@@ -104,7 +104,7 @@ def threads_do_not_matter(calibrator: Calibrator) -> None:
     k = sizes(calibrator, (2, 20))[-1]
     data = problem(140_000 // k, k)  # two blocks of the compiled core and a bit
     rows = slice(290 if calibrator.traits.shape == "kernel" else None)  # of pairs, two blocks as well
-    sample = Sample(data.scores[rows], data.labels[rows], None, k)
+    sample = Block(data.scores[rows], data.labels[rows], None, k)
     answers = []
     for count in (1, 2):
         with _threads(count):

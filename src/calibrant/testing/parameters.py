@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..calibrator import Calibrator
-from ..fit_report import FitReport
+from ..fits.report import FitReport
 from ..traits import Traits
 from .problems import fit_quietly, fitted, problem, require
 

@@ -3,7 +3,8 @@
 from .arrays import SIMPLEX_TOLERANCE, as_array, as_matrix, as_weights
 from .labels import as_labels
 from .probabilities import Probabilities, as_probabilities, label_hits, refuse_swapped
-from .scores import Scores, as_embeddings, as_scores, floored
+from .saturation import floored
+from .scores import Scores, as_embeddings, as_scores
 
 __all__ = [
     "SIMPLEX_TOLERANCE",

@@ -13,10 +13,7 @@ from ..errors import InvalidInput
 from ..threads import get_threads
 from .arrays import SIMPLEX_TOLERANCE, as_matrix
 
-__all__ = ["Scores", "as_embeddings", "as_scores", "floored"]
-
-# log of the smallest positive float32: what an exact zero among probabilities at most was before it was rounded away.
-ZERO_LOG = -104.0
+__all__ = ["Scores", "as_embeddings", "as_scores"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,17 +127,3 @@ def _log_probabilities(array: NDArray[np.floating], findings: tuple[int, ...], n
         )
     with np.errstate(divide="ignore"):
         return np.log(array)
-
-
-def floored(scores: Scores) -> NDArray[np.floating]:
-    """Logits in which -inf has become a finite floor.
-
-    The floor of a row is its largest logit less 104 (an exact zero stands for anything a float32 softmax rounds
-    away), or its smallest finite logit where that is lower, so that the order of a row is kept.
-    """
-    z = scores.logits
-    if not scores.has_minus_infinity:
-        return z
-    finite = np.where(np.isneginf(z), np.inf, z)
-    floor = np.minimum(z.max(axis=1, keepdims=True) + z.dtype.type(ZERO_LOG), finite.min(axis=1, keepdims=True))
-    return np.where(np.isneginf(z), floor, z)

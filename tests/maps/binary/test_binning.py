@@ -13,7 +13,7 @@ from calibrant.errors import InvalidInput
 from calibrant.maps.binary import bin_data
 from calibrant.metrics import fine_cells
 from calibrant.metrics.information import mutual_information
-from calibrant.passes import Sample
+from calibrant.passes import Block
 
 NAMES = ["equal_mass", "equal_width", "imax", "mi", "kmeans"]
 
@@ -113,7 +113,7 @@ def test_lent_representatives_under_the_lift(problem):
 
 def marginals_of(lifted, z, y):
     fitted = lifted.unfitted()
-    fitted.fit_sample(Sample(z, y, None, z.shape[1]))
+    fitted.fit_sample(Block(z, y, None, z.shape[1]))
     return fitted._marginals(z)
 
 

@@ -15,7 +15,7 @@ from calibrant import CalibrationWarning, Isotonic, OneVsRest, _core, make
 from calibrant.arrays import log_odds
 from calibrant.maps.binary.base import class_pairs
 from calibrant.maps.binary.gaps import gaps_of_groups, gaps_of_pairs
-from calibrant.passes import Sample
+from calibrant.passes import Block
 
 
 def fit(map_, *data, **keywords):
@@ -112,7 +112,7 @@ def test_gaps_equal_their_twin(n, k, count, weighted, seed, decimals):
     z, y = np.round(rng.normal(size=(n, k)), decimals), rng.integers(0, k, n)
     w = rng.integers(1, 3, n).astype(float) if weighted else None
     groups = np.sort(np.concatenate([np.arange(min(count, k)), rng.integers(0, min(count, k), k - min(count, k))]))
-    sample = Sample(z, y, w, k)
+    sample = Block(z, y, w, k)
     together, _ = gaps_of_groups(sample, groups, 0.0)
     for g in range(groups.max() + 1):
         alone = gaps_of_pairs(class_pairs(sample, np.flatnonzero(groups == g)), 0.0)
@@ -224,7 +224,7 @@ def test_a_fold_held_out_costs_no_exactness(rng, share):
     groups = np.arange(4) if share == "none" else np.zeros(4, dtype=np.int64)
     fold = np.arange(0, 90, 7)
     rest = np.setdiff1d(np.arange(90), fold)
-    sample = Sample(z, y, None, 4)
+    sample = Block(z, y, None, 4)
     whole, without = Isotonic()._fit_groups_apart(sample, groups, fold)
     odds = log_odds(z)
     for ours, rows in ((whole, np.arange(90)), (without, rest)):

@@ -10,7 +10,7 @@ from scipy.special import log_softmax, softmax
 from calibrant import _core, make
 from calibrant.arrays import keep_top
 from calibrant.maps.scaling._curve import Curves, minimise, polish
-from calibrant.passes import Sample
+from calibrant.passes import Block
 
 KNOTS = np.array([0.0, 0.5, 1.5, 4.0])
 VALUES = np.array([[0.0, -0.7, -1.2, -4.4], [0.3, 0.1, -2.0, -3.0], [0.0, -1.0, -1.5, -9.0]])
@@ -113,7 +113,7 @@ def test_places_outside_the_stations_are_refused():
 def test_the_optimum_meets_its_conditions_with_and_without_bounds():
     z, y, w = rows(300, 4, np.float64)
     basis = -np.tril(np.ones((4, 3)), -1) * np.diff(KNOTS)
-    curves = Curves(Sample(z, y, w, 4), np.zeros(300), KNOTS, 1.0, np.zeros((1, 4)), basis)
+    curves = Curves(Block(z, y, w, 4), np.zeros(300), KNOTS, 1.0, np.zeros((1, 4)), basis)
     one, precision = np.ones(3), np.eye(3)
     for low in (-np.inf, 0.4):
         found = polish(minimise(curves, one, one, precision, low))
@@ -132,7 +132,7 @@ def test_held_out_loss_is_close_to_refitting():
     basis = -np.tril(np.ones((4, 3)), -1) * np.diff(KNOTS)
 
     def family(keep):
-        sample = Sample(np.ascontiguousarray(z[keep]), y[keep], None, 4)
+        sample = Block(np.ascontiguousarray(z[keep]), y[keep], None, 4)
         return Curves(sample, np.zeros(len(keep)), KNOTS, 1.0, np.zeros((1, 4)), basis)
 
     whole = polish(minimise(family(np.arange(500)), np.ones(3), np.ones(3), np.eye(3)))

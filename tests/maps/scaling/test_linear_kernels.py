@@ -8,7 +8,7 @@ from calibrant import get_threads, set_threads
 from calibrant.maps.scaling._curvature import curvature
 from calibrant.maps.scaling._path import fold_numbers
 from calibrant.maps.scaling._problem import Frame, Problem
-from calibrant.passes import Sample
+from calibrant.passes import Block
 
 
 def twin(problem, theta):
@@ -38,7 +38,7 @@ def twin(problem, theta):
 def random_problem(rng, k, full, dtype, centred, weighted, n=150, confidence=None):
     weights = rng.integers(0, 3, n).astype(float) if weighted else None
     z = (rng.normal(size=(n, k)) * 4 + rng.normal(size=(n, 1)) * 10).astype(dtype)
-    sample = Sample(z, rng.integers(0, k, n), weights, k)
+    sample = Block(z, rng.integers(0, k, n), weights, k)
     return Problem.of(sample, Frame(0.7, -6.0, centred, confidence), full)
 
 
@@ -172,7 +172,7 @@ def test_same_bits_for_any_number_of_threads(rng, full):
 
 
 def test_folds_know_the_rows_not_their_order_or_shift(rng):
-    sample = Sample(rng.normal(size=(500, 3)), rng.integers(0, 3, 500), None, 3)
+    sample = Block(rng.normal(size=(500, 3)), rng.integers(0, 3, 500), None, 3)
     fold = fold_numbers(sample, 5)
     order = rng.permutation(500)
     np.testing.assert_array_equal(fold_numbers(sample.take(order), 5), fold[order])

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from ...arrays import log_odds, row_blocks
 from ...calibrator import Calibrator
 from ...errors import InvalidInput
-from ...fit_report import FitReport
-from ...passes import Sample
+from ...fits.report import FitReport
+from ...passes import Block
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -80,7 +80,7 @@ class BinaryMap(Calibrator):
 
     # Hooks of the lift ----------------------------------------------------------------------------------------
 
-    def _fit_groups(self, sample: Sample, groups: NDArray[np.int64]) -> list[BinaryMap]:
+    def _fit_groups(self, sample: Block, groups: NDArray[np.int64]) -> list[BinaryMap]:
         """Fit one copy of this map a group of classes, on the pairs of all classes of the group.
 
         ``groups`` holds the group of each class: 0 … G-1.
@@ -96,7 +96,7 @@ class BinaryMap(Calibrator):
         return maps
 
     def _fit_groups_apart(
-        self, sample: Sample, groups: NDArray[np.int64], fold: NDArray[np.int64]
+        self, sample: Block, groups: NDArray[np.int64], fold: NDArray[np.int64]
     ) -> tuple[list[BinaryMap], list[BinaryMap]]:
         """Fit on all rows, and on all but those of a fold; overridden where both need no more passes than one."""
         rest = sample.weight_array.copy()
@@ -129,7 +129,7 @@ class BinaryMap(Calibrator):
         self.fit_report_ = self._fit_pairs(pairs)
         return self
 
-    def _fit(self, sample: Sample) -> FitReport:
+    def _fit_rows(self, sample: Block) -> FitReport:
         if sample.n_classes != 2:
             name = type(self).__name__
             raise InvalidInput(
@@ -144,12 +144,12 @@ class BinaryMap(Calibrator):
         return np.stack([1 - second, second], axis=1)
 
 
-def class_pairs(sample: Sample, columns: NDArray[np.int64]) -> Pairs:
+def class_pairs(sample: Block, columns: NDArray[np.int64]) -> Pairs:
     """Return the one-versus-rest pairs of some classes, class by class; rows of weight zero are left out."""
     return _pairs(sample, columns, _class_log_odds(sample, columns))
 
 
-def _pairs(sample: Sample, columns: NDArray[np.int64], scores: NDArray[np.floating]) -> Pairs:
+def _pairs(sample: Block, columns: NDArray[np.int64], scores: NDArray[np.floating]) -> Pairs:
     outcomes, weights = sample.labels[None, :] == columns[:, None], sample.weights
     if weights is not None:
         kept = weights > 0
@@ -157,7 +157,7 @@ def _pairs(sample: Sample, columns: NDArray[np.int64], scores: NDArray[np.floati
     return Pairs(np.ascontiguousarray(scores).ravel(), outcomes.ravel(), weights)
 
 
-def _class_log_odds(sample: Sample, columns: NDArray[np.int64]) -> NDArray[np.floating]:
+def _class_log_odds(sample: Block, columns: NDArray[np.int64]) -> NDArray[np.floating]:
     """Log-odds of some classes, one row a class."""
     out = np.empty((len(columns), sample.n), dtype=sample.logits.dtype)
     for rows in row_blocks(*sample.logits.shape):
@@ -165,7 +165,7 @@ def _class_log_odds(sample: Sample, columns: NDArray[np.int64]) -> NDArray[np.fl
     return out
 
 
-def _batches(sample: Sample, groups: NDArray[np.int64]) -> list[list[int]]:
+def _batches(sample: Block, groups: NDArray[np.int64]) -> list[list[int]]:
     """Groups in batches of a quarter of the classes, so that their scores need a quarter of the input's memory."""
     most = max(len(groups) // 4, 2_000_000 // sample.n, 1)
     batches: list[list[int]] = []

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, expit, softmax
 
-from ...fit_report import FitReport
+from ...fits.report import FitReport
 from ...metrics.fine_cells import FineCells
 from ...parameters import Integer, Number
 from ...traits import Traits
@@ -40,7 +40,7 @@ class BayesianBinning(TableMap):
     models : int
         At most so many numbers of bins are tried, geometrically spaced from n^(1/3)/10 to 10 n^(1/3), and no more than
         a fifth of the rows. The paper tries every one; the average hardly changes.
-    inputs, classes
+    inputs, classes, saturated
         See `Calibrator`.
 
     Attributes
@@ -59,11 +59,20 @@ class BayesianBinning(TableMap):
     bins_: NDArray[np.int64]
     weights_: NDArray[np.float64]
 
-    def __init__(self, strength: float = 2.0, models: int = 32, *, inputs: str = "logits", classes: Any = None) -> None:
+    def __init__(
+        self,
+        strength: float = 2.0,
+        models: int = 32,
+        *,
+        inputs: str = "logits",
+        classes: Any = None,
+        saturated: str = "small",
+    ) -> None:
         self.strength = strength
         self.models = models
         self.inputs = inputs
         self.classes = classes
+        self.saturated = saturated
 
     def _fit_bins(self, data: BinData) -> FitReport:
         cells = data.cells

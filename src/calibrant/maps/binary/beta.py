@@ -35,7 +35,7 @@ class BetaCalibration(LogisticMap):
         m = ½, "am" keeps a = b (a sigmoid of the log-odds), "a" both.
     smooth_targets : bool
         Outcomes 1 and 0 become (n₊ + 1)/(n₊ + 2) and 1/(n₋ + 2), as in Platt scaling.
-    inputs, classes
+    inputs, classes, saturated
         See `Calibrator`.
 
     Attributes
@@ -48,12 +48,19 @@ class BetaCalibration(LogisticMap):
     _constraints: ClassVar[Mapping[str, Any]] = {"form": OneOf(*_BASES), "smooth_targets": OneOf(True, False)}
 
     def __init__(
-        self, form: str = "abm", smooth_targets: bool = True, *, inputs: str = "logits", classes: Any = None
+        self,
+        form: str = "abm",
+        smooth_targets: bool = True,
+        *,
+        inputs: str = "logits",
+        classes: Any = None,
+        saturated: str = "small",
     ) -> None:
         self.form = form
         self.smooth_targets = smooth_targets
         self.inputs = inputs
         self.classes = classes
+        self.saturated = saturated
 
     @property
     def _basis(self) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from ... import _core
 from ...arrays import log_odds, row_blocks
 from ...metrics.fine_cells import FineCells, cells_of_classes, cells_of_scores
 from ...metrics.imax import IMax
-from ...passes import Sample, reduce
+from ...passes import Block, reduce
 from ...threads import get_threads
 from .base import Pairs
 
@@ -87,7 +87,7 @@ class PairData(BinData):
 class ClassData(BinData):
     """The merged scores of many classes, seen by passes over the logits and never held at once."""
 
-    def __init__(self, sample: Sample, columns: NDArray[np.int64], answer: Answer | None = None) -> None:
+    def __init__(self, sample: Block, columns: NDArray[np.int64], answer: Answer | None = None) -> None:
         self.sample = sample
         self.mask = np.zeros(sample.logits.shape[1], dtype=bool)
         self.mask[columns] = True
@@ -105,7 +105,7 @@ class ClassData(BinData):
         """Return the sums by bin, by one pass."""
         return reduce(lambda rows: self._sums(rows, edges), self.sample)
 
-    def _sums(self, sample: Sample, edges: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _sums(self, sample: Block, edges: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.answer is None:
             return self._kernel(sample.logits, sample.labels, sample.weights, None, edges)
         total = np.zeros((len(edges) + 1, 4))
@@ -127,7 +127,7 @@ class ClassData(BinData):
         return _core.bin_sums(logits, labels, weights, columns, values, edges, get_threads())
 
 
-def data_of_groups(sample: Sample, groups: NDArray[np.int64], answer: Answer | None = None) -> Iterator[list[BinData]]:
+def data_of_groups(sample: Block, groups: NDArray[np.int64], answer: Answer | None = None) -> Iterator[list[BinData]]:
     """Yield the data of the groups of classes 0 … G-1 in lists; small groups by a few passes for all of a list."""
     waiting: list[NDArray[np.int64]] = []
     room = max(_FEW, sample.logits.size // (10 if answer is None else 20))
@@ -144,7 +144,7 @@ def data_of_groups(sample: Sample, groups: NDArray[np.int64], answer: Answer | N
     yield _in_memory(sample, waiting, answer)
 
 
-def _in_memory(sample: Sample, groups: list[NDArray[np.int64]], answer: Answer | None) -> list[BinData]:
+def _in_memory(sample: Block, groups: list[NDArray[np.int64]], answer: Answer | None) -> list[BinData]:
     if not groups:
         return []
     columns = np.concatenate(groups)

@@ -13,14 +13,14 @@ from sklearn.isotonic import isotonic_regression
 
 from ...arrays import log_odds
 from ...calibrator import Calibrator
-from ...fit_report import FitReport
+from ...fits.report import FitReport
 from ...metrics.edges import equal_width, given, kmeans, mass_bounds
 from ...metrics.fine_cells import FineCells
 from ...metrics.imax import IMax, imax_of_groups
 from ...metrics.information import partition_information
 from ...metrics.optimal_partition import optimal_partition
 from ...parameters import AnyOf, Instance, Integer, Number, OneOf
-from ...passes import Sample
+from ...passes import Block
 from ...traits import Traits
 from .base import BinaryMap
 from .bin_data import Answer, BinData
@@ -60,7 +60,7 @@ class Binning(TableMap):
         For "imax": fit the sigmoid model to the outcomes first (App. A3.5) instead of taking the scores' word.
     random_state : int
         For "imax": seed of the k-means++ start.
-    inputs, classes
+    inputs, classes, saturated
         See `Calibrator`.
 
     Attributes
@@ -108,6 +108,7 @@ class Binning(TableMap):
         *,
         inputs: str = "logits",
         classes: Any = None,
+        saturated: str = "small",
     ) -> None:
         self.edges = edges
         self.bins = bins
@@ -118,6 +119,7 @@ class Binning(TableMap):
         self.random_state = random_state
         self.inputs = inputs
         self.classes = classes
+        self.saturated = saturated
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -126,7 +128,7 @@ class Binning(TableMap):
         if isinstance(self.representatives, Calibrator):
             self.representatives._check_parameters()
 
-    def _answer(self, sample: Sample, groups: NDArray[np.int64]) -> Answer | None:
+    def _answer(self, sample: Block, groups: NDArray[np.int64]) -> Answer | None:
         if not isinstance(self.representatives, Calibrator):
             return None
         lender = self.representatives

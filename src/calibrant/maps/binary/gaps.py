@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import _core
-from ...passes import Sample, reduce
+from ...passes import Block, reduce
 from ...threads import get_threads
 from .base import Pairs
 
@@ -63,7 +63,7 @@ def gaps_of_pairs(pairs: Pairs, resolution: float) -> Gaps:
 
 
 def gaps_of_groups(
-    sample: Sample, groups: NDArray[np.int64], resolution: float, fold: NDArray[np.int64] | None = None
+    sample: Block, groups: NDArray[np.int64], resolution: float, fold: NDArray[np.int64] | None = None
 ) -> tuple[Gaps, Gaps | None]:
     """Return the gaps of all groups of classes, and those without the rows of a fold where one is given.
 
@@ -86,7 +86,7 @@ def gaps_of_groups(
     return whole, without
 
 
-def _negatives(rows: Sample, groups: NDArray[np.int64], known: tuple[Any, ...]) -> Gaps:
+def _negatives(rows: Block, groups: NDArray[np.int64], known: tuple[Any, ...]) -> Gaps:
     bounds, firsts, tops, totals, starts = known
     found = _core.negatives_between(rows.logits, rows.labels, rows.weights, groups, starts, bounds, get_threads())
     return Gaps(bounds, firsts, tops, totals, starts, *found)

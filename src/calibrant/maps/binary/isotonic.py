@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import _core
-from ...fit_report import FitReport
+from ...fits.report import FitReport
 from ...parameters import Number, OneOf
-from ...passes import Sample
+from ...passes import Block
 from ...threads import get_threads
 from ...traits import Traits
 from .base import BinaryMap, Pairs
@@ -44,7 +44,7 @@ class Isotonic(BinaryMap):
         Pseudo-count. A step of weight w and frequency f answers (w f + s/2) / (w + s), pooled again where that breaks
         the order, so that no answer is exactly 0 or 1. 0 is the papers' form, which is scikit-learn's: it also takes
         probabilities within 1e-15 of one another for one, where otherwise log-odds tell 1 - 1e-16 from 1 - 1e-30.
-    inputs, classes
+    inputs, classes, saturated
         See `Calibrator`.
 
     Attributes
@@ -74,6 +74,7 @@ class Isotonic(BinaryMap):
         *,
         inputs: str = "logits",
         classes: Any = None,
+        saturated: str = "small",
     ) -> None:
         self.strict = strict
         self.epsilon = epsilon
@@ -81,6 +82,7 @@ class Isotonic(BinaryMap):
         self.smoothing = smoothing
         self.inputs = inputs
         self.classes = classes
+        self.saturated = saturated
 
     @property
     def is_strict(self) -> bool:
@@ -97,11 +99,11 @@ class Isotonic(BinaryMap):
         groups = np.zeros(flat.shape[1], dtype=np.int64)
         return self._map_groups([self], flat, groups).reshape(log_odds.shape)
 
-    def _fit_groups(self, sample: Sample, groups: NDArray[np.int64]) -> list[BinaryMap]:
+    def _fit_groups(self, sample: Block, groups: NDArray[np.int64]) -> list[BinaryMap]:
         return self._maps(gaps_of_groups(sample, groups, self._resolution)[0])
 
     def _fit_groups_apart(
-        self, sample: Sample, groups: NDArray[np.int64], fold: NDArray[np.int64]
+        self, sample: Block, groups: NDArray[np.int64], fold: NDArray[np.int64]
     ) -> tuple[list[BinaryMap], list[BinaryMap]]:
         whole, without = gaps_of_groups(sample, groups, self._resolution, fold)
         assert without is not None

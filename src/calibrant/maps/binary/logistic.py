@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import _core
-from ...fit_report import FitReport
-from ...passes import Sample
+from ...fits.report import FitReport
+from ...passes import Block
 from ...threads import get_threads
 from .base import BinaryMap, Pairs
 from .logistic_fit import Found, LogisticProblem
@@ -40,18 +40,18 @@ class LogisticMap(BinaryMap):
 
     def _fit_pairs(self, pairs: Pairs) -> FitReport:
         logits = np.stack([np.zeros_like(pairs.log_odds), pairs.log_odds], axis=1)
-        sample = Sample(logits, pairs.outcomes.astype(np.int64), pairs.weights, 2)
+        sample = Block(logits, pairs.outcomes.astype(np.int64), pairs.weights, 2)
         problem = LogisticProblem(sample, np.array([-1, 0]), self._basis, self.smooth_targets)
         found = problem.solve(problem.start, self._nonnegative)
         self.coefficients_ = (found.values @ self._basis.T)[0]
         return found.reports()[0]
 
-    def _fit_groups(self, sample: Sample, groups: NDArray[np.int64]) -> list[BinaryMap]:
+    def _fit_groups(self, sample: Block, groups: NDArray[np.int64]) -> list[BinaryMap]:
         problem = LogisticProblem(sample, groups, self._basis, self.smooth_targets)
         return self._maps(problem.solve(problem.start, self._nonnegative))
 
     def _fit_groups_apart(
-        self, sample: Sample, groups: NDArray[np.int64], fold: NDArray[np.int64]
+        self, sample: Block, groups: NDArray[np.int64], fold: NDArray[np.int64]
     ) -> tuple[list[BinaryMap], list[BinaryMap]]:
         rest = sample.weight_array.copy()
         rest[fold] = 0

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from ... import _core
-from ...fit_report import FitReport
-from ...passes import Sample, reduce
+from ...fits.report import FitReport
+from ...passes import Block, reduce
 from ...threads import get_threads
 
 __all__ = ["Found", "LogisticProblem"]
@@ -43,7 +43,7 @@ class LogisticProblem:
 
     Parameters
     ----------
-    sample : Sample
+    sample : Block
     groups : int array of shape (K,)
         The group of each class; a class of group -1 is left out.
     basis : array of shape (3, d)
@@ -52,7 +52,7 @@ class LogisticProblem:
         Outcomes 1 and 0 become (n₊ + 1)/(n₊ + 2) and 1/(n₋ + 2).
     """
 
-    def __init__(self, sample: Sample, groups: NDArray[np.int64], basis: Values, smooth: bool) -> None:
+    def __init__(self, sample: Block, groups: NDArray[np.int64], basis: Values, smooth: bool) -> None:
         self.sample, self.groups, self.basis = sample, groups, basis
         count = int(groups.max()) + 1
         weights, owners = sample.weight_array, groups[sample.labels]

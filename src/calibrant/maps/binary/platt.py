@@ -26,7 +26,7 @@ class PlattScaling(LogisticMap):
         Platt's own guard against over-fitting: outcomes 1 and 0 become (n₊ + 1)/(n₊ + 2) and 1/(n₋ + 2), with
         n₊ and n₋ the (weighted) numbers of positives and negatives. Keeps the fit finite where the classes can be
         separated.
-    inputs, classes
+    inputs, classes, saturated
         See `Calibrator`.
 
     Attributes
@@ -38,10 +38,13 @@ class PlattScaling(LogisticMap):
     _traits = Traits("binary", "nothing", "each class", "2")
     _constraints: ClassVar[Mapping[str, Any]] = {"smooth_targets": OneOf(True, False)}
 
-    def __init__(self, smooth_targets: bool = True, *, inputs: str = "logits", classes: Any = None) -> None:
+    def __init__(
+        self, smooth_targets: bool = True, *, inputs: str = "logits", classes: Any = None, saturated: str = "small"
+    ) -> None:
         self.smooth_targets = smooth_targets
         self.inputs = inputs
         self.classes = classes
+        self.saturated = saturated
 
     @property
     def _basis(self) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from scipy.interpolate import CubicSpline
 from scipy.special import expit
 
 from ... import _core
-from ...fit_report import FitReport
+from ...fits.report import FitReport
 from ...parameters import Integer, OneOf
 from ...threads import get_threads
 from ...traits import Traits
@@ -40,7 +40,7 @@ class SplineCalibration(BinaryMap):
     knots : int
         Of the spline, evenly spaced along the curve.
     along : {"deviation", "rank"}
-    inputs, classes
+    inputs, classes, saturated
         See `Calibrator`.
 
     Attributes
@@ -57,12 +57,19 @@ class SplineCalibration(BinaryMap):
     values_: NDArray[np.float64]
 
     def __init__(
-        self, knots: int = 6, along: str = "deviation", *, inputs: str = "logits", classes: Any = None
+        self,
+        knots: int = 6,
+        along: str = "deviation",
+        *,
+        inputs: str = "logits",
+        classes: Any = None,
+        saturated: str = "small",
     ) -> None:
         self.knots = knots
         self.along = along
         self.inputs = inputs
         self.classes = classes
+        self.saturated = saturated
 
     def _fit_pairs(self, pairs: Pairs) -> FitReport:
         scores, outcomes, weights = _merged(pairs)

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import _core
-from ...fit_report import FitReport
-from ...passes import Sample
+from ...fits.report import FitReport
+from ...passes import Block
 from ...threads import get_threads
 from .base import BinaryMap, Pairs
 from .bin_data import Answer, BinData, PairData, data_of_groups
@@ -42,17 +42,17 @@ class TableMap(BinaryMap):
         """Do for several groups at once what is faster so, before each is fitted."""
         return batch
 
-    def _answer(self, sample: Sample, groups: NDArray[np.int64]) -> Answer | None:
+    def _answer(self, sample: Block, groups: NDArray[np.int64]) -> Answer | None:
         """Return what lends the values that `BinData.sums` adds up; None where none are needed."""
         return None
 
     def _fit_pairs(self, pairs: Pairs) -> FitReport:
         z = pairs.log_odds
-        sample = Sample(np.stack([np.zeros_like(z), z], axis=1), pairs.outcomes.astype(np.int64), pairs.weights, 2)
+        sample = Block(np.stack([np.zeros_like(z), z], axis=1), pairs.outcomes.astype(np.int64), pairs.weights, 2)
         answer = self._answer(sample, np.array([0, 1]))
         return self._fit_bins(PairData(pairs, None if answer is None else answer(sample.logits)[:, 1]))
 
-    def _fit_groups(self, sample: Sample, groups: NDArray[np.int64]) -> list[BinaryMap]:
+    def _fit_groups(self, sample: Block, groups: NDArray[np.int64]) -> list[BinaryMap]:
         maps: list[BinaryMap] = []
         for batch in data_of_groups(sample, groups, self._answer(sample, groups)):
             maps += self._fit_batch(batch)

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...calibrator import Calibrator
-from ...fit_report import FitReport
-from ...passes import Sample
+from ...fits.report import FitReport
+from ...passes import Block
 from ...traits import Traits
 from .base import BinaryMap, Pairs
 
@@ -25,7 +25,7 @@ class TwoClassMap(BinaryMap):
     ----------
     calibrator : Calibrator
         Cloned, not changed.
-    inputs, classes
+    inputs, classes, saturated
         See `Calibrator`.
 
     Attributes
@@ -36,10 +36,13 @@ class TwoClassMap(BinaryMap):
 
     parts_: list[Calibrator]
 
-    def __init__(self, calibrator: Calibrator, *, inputs: str = "logits", classes: Any = None) -> None:
+    def __init__(
+        self, calibrator: Calibrator, *, inputs: str = "logits", classes: Any = None, saturated: str = "small"
+    ) -> None:
         self.calibrator = calibrator
         self.inputs = inputs
         self.classes = classes
+        self.saturated = saturated
 
     @property
     def traits(self) -> Traits:
@@ -53,7 +56,7 @@ class TwoClassMap(BinaryMap):
     def _fit_pairs(self, pairs: Pairs) -> FitReport:
         self.parts_ = [self.calibrator.unfitted()]
         labels = pairs.outcomes.astype(np.int64)
-        return self.parts_[0].fit_sample(Sample(_logits(pairs.log_odds), labels, pairs.weights, 2))
+        return self.parts_[0].fit_sample(Block(_logits(pairs.log_odds), labels, pairs.weights, 2))
 
     def _map_scores(self, log_odds: NDArray[np.floating]) -> NDArray[np.floating]:
         p = self.parts_[0]._map(_logits(np.ascontiguousarray(log_odds).ravel()))

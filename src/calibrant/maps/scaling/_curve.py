@@ -15,7 +15,7 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import lsq_linear
 
 from ... import _core
-from ...passes import Sample, reduce
+from ...passes import Block, reduce
 from ...threads import get_threads
 
 __all__ = ["Curves", "Optimum", "apply_curves", "climb", "minimise", "polish"]
@@ -32,7 +32,7 @@ class Curves:
 
     Attributes
     ----------
-    sample : Sample
+    sample : Block
     places : array of shape (n,)
         Where each row lies between the stations, from 0 to stations - 1.
     knots : array of shape (J,)
@@ -43,7 +43,7 @@ class Curves:
         The values at the knots are offset + basis·θ.
     """
 
-    sample: Sample
+    sample: Block
     places: Array
     knots: Array
     beta: float
@@ -58,7 +58,7 @@ class Curves:
         """One pass: by fold the log-loss, its gradient and its Hessian in θ."""
         values = self.values(theta)
 
-        def statistic(rows: Sample) -> Array:
+        def statistic(rows: Block) -> Array:
             return _core.curve_sums(
                 rows.logits, rows.labels, rows.weights, self.places, self.knots, values, self.beta, get_threads()
             )

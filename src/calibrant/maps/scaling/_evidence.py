@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...fit_report import FitReport
+from ...fits.report import FitReport
 from ._curvature import Curvature, curvature
 from ._outlook import outlook
 from ._path import Point, solve

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import _core
-from ...passes import Sample, reduce
+from ...passes import Block, reduce
 from ...threads import get_threads
 
 __all__ = ["Frame"]
@@ -51,10 +51,10 @@ class Frame:
         mean, deviation = self.confidence or (0.0, np.inf)
         return self.beta, self.floor, self.centred, mean, 1.0 / deviation
 
-    def means(self, rows: Sample, centres: NDArray[np.float64]) -> NDArray[np.float64]:
+    def means(self, rows: Block, centres: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the mean of each feature over the rows; that of the confidence is zero."""
 
-        def one_pass(part: Sample) -> NDArray[np.float64]:
+        def one_pass(part: Block) -> NDArray[np.float64]:
             given = centres if part is rows else self.centres(part.logits)
             args = (self.beta, self.floor, self.centred, get_threads())
             return _core.linear_sums(part.logits, given, part.weights, *args)

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...calibrator import Calibrator
-from ...fit_report import FitReport
+from ...fits.report import FitReport
 from ...parameters import AnyOf, Number, OneOf
-from ...passes import Sample
+from ...passes import Block, in_memory
 from ._evidence import Fitted, fit_by_evidence, fit_with, only_start
 from ._path import Choice, choose, with_choice, with_estimate
 from ._prior import Prior, first_guess, parts_of
 from ._problem import Frame, Problem, small_products
-from .temperature import fit_temperature
+from .temperature import best_temperature
 
 __all__ = ["LinearScaling"]
 
@@ -52,12 +52,12 @@ class LinearScaling(Calibrator):
     def _frame(self) -> Frame:
         return Frame(1.0 / self.temperature_, self.floor_, self._centred)
 
-    def _fit(self, sample: Sample) -> FitReport:
+    def _fit_rows(self, sample: Block) -> FitReport:
         with small_products(sample.n_classes):
             return self._fit_parts(sample)
 
-    def _fit_parts(self, sample: Sample) -> FitReport:
-        first = fit_temperature(sample, "nll")
+    def _fit_parts(self, sample: Block) -> FitReport:
+        first = best_temperature(in_memory(sample))
         self.temperature_ = 1.0 / first.beta
         self.floor_ = -float(np.log(sample.n_classes * (sample.total_weight + 1.0)))
         problem = Problem.of(sample, self._frame(), self._full, at_average=self.intercepts == "average")
@@ -66,7 +66,7 @@ class LinearScaling(Calibrator):
         fitted = self._fitted(problem, prior, chosen)
         self.strength_ = fitted.precisions
         self.weights_, self.intercept_ = problem.plain(fitted.point.theta)
-        report = fitted.report(first.report("nll"), first.total)
+        report = fitted.report(first.report("nll"), sample.total_weight)
         if chosen is not None:
             return with_choice(report, chosen, sample)
         return with_estimate(report, sample, partial(problem.losses, fitted.point.theta), fitted.effective + 1.0)

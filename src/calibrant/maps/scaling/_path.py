@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import row_subsample, softmax
-from ...fit_report import FitReport, label_losses, with_held_out
-from ...passes import Sample
+from ...fits.judge import Comparison, judged, label_losses
+from ...fits.report import FitReport
+from ...passes import Block
 from ._curvature import Metric, curvature
 from ._problem import Problem, Sums
 from ._solver import minimise
@@ -84,7 +85,7 @@ def solve(
     return Solved(Point(found.theta, Sums(value, gradient)), found.passes, found.converged)
 
 
-def fold_numbers(sample: Sample, count: int) -> NDArray[np.int64]:
+def fold_numbers(sample: Block, count: int) -> NDArray[np.int64]:
     """Return a fold for each row that depends on the row alone.
 
     So the folds know neither the order of the rows nor a shift of their logits, and a row given twice is in one fold
@@ -149,24 +150,24 @@ def _walk(
     return Choice(strengths[best], strengths, curve, rows, kept[best], passes)
 
 
-def _losses_before(sample: Sample, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+def _losses_before(sample: Block, rows: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the log-losses of some rows as their scores came."""
     parts = np.array_split(rows, max(1, len(rows) * sample.n_classes // 1_000_000))
     return np.concatenate([label_losses(softmax(sample.logits[part]), sample.labels[part]) for part in parts])
 
 
-def with_choice(report: FitReport, chosen: Choice, sample: Sample) -> FitReport:
+def with_choice(report: FitReport, chosen: Choice, sample: Block) -> FitReport:
     """Fill in the held-out losses that choosing the strength has measured already."""
     report.details.update(strengths=chosen.strengths, held_out=chosen.curve)
     if not len(chosen.rows):
         return report
     before = _losses_before(sample, chosen.rows)
-    return with_held_out(report, before, chosen.losses, sample.weight_array[chosen.rows])
+    return judged(report, Comparison.of(before, chosen.losses, sample.weight_array[chosen.rows]))
 
 
 def with_estimate(
     report: FitReport,
-    sample: Sample,
+    sample: Block,
     losses: Callable[[NDArray[np.int64]], NDArray[np.float64]],
     effective: float,
 ) -> FitReport:
@@ -177,7 +178,7 @@ def with_estimate(
     """
     rows = np.arange(sample.n)[row_subsample(sample.n, _JUDGED)]
     weights, total = sample.weight_array[rows], sample.total_weight
-    spread = with_held_out(report, _losses_before(sample, rows), losses(rows), weights)
+    spread = judged(report, Comparison.of(_losses_before(sample, rows), losses(rows), weights))
     error = (spread.held_out_error or 0.0) * float(np.sqrt(weights.sum() / total))
     return replace(
         report,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ... import _core
 from ...arrays import row_subsample
-from ...passes import Sample, reduce
+from ...passes import Block, reduce
 from ...threads import get_threads, one_blas_thread
 from . import _products
 from ._frame import Frame
@@ -47,14 +47,14 @@ class Problem:
     about its class where that is likely, which an average row is not. `plain` is the map that the parameters make.
     """
 
-    sample: Sample
+    sample: Block
     frame: Frame
     full: bool
     centres: Array
     shift: Array
 
     @classmethod
-    def of(cls, sample: Sample, frame: Frame, full: bool, *, at_average: bool = True) -> Problem:
+    def of(cls, sample: Block, frame: Frame, full: bool, *, at_average: bool = True) -> Problem:
         """Return the problem of these rows; ``at_average=False``: with parameters of a full D that are plain."""
         centres = frame.centres(sample.logits)
         shift = frame.means(sample, centres) if full and at_average else np.zeros(frame.columns(sample.n_classes))
@@ -115,7 +115,7 @@ class Problem:
     def moment(self, theta: Array) -> Array:
         """Return the sum of the blocks of all classes, (side, side), over rows enough to tell its directions."""
 
-        def one_pass(rows: Sample) -> Array:
+        def one_pass(rows: Block) -> Array:
             return self._curvature("matrix_moment", rows.take(row_subsample(rows.n, _TELLING * self.side)), theta)
 
         return _shifted(reduce(one_pass, self.sample), self.shift)
@@ -155,10 +155,10 @@ class Problem:
         """What each parameter of a class but the intercept speaks about, less this."""
         return self.shift if self.full else self.shift[:, None]
 
-    def _centres_of(self, rows: Sample) -> Array:
+    def _centres_of(self, rows: Block) -> Array:
         return self.centres if rows is self.sample else self.frame.centres(rows.logits)
 
-    def _sums(self, rows: Sample, theta: Array) -> tuple[float, Array]:
+    def _sums(self, rows: Block, theta: Array) -> tuple[float, Array]:
         """Return the loss and its gradient in the plain map, (side, K)."""
         if not self.full:
             loss, sums = self._vector_sums(rows, theta, False)
@@ -167,7 +167,7 @@ class Problem:
         args = (rows.labels, rows.weights, *self.frame.arguments(), self._stacked(theta), get_threads())
         return kernel(rows.logits, self._centres_of(rows), *args)
 
-    def _curvature(self, name: str, rows: Sample, theta: Array, *more: Array) -> Any:
+    def _curvature(self, name: str, rows: Block, theta: Array, *more: Array) -> Any:
         kernel = getattr(_core if self.k <= _FUSED else _products, name)
         args = (rows.weights, *self.frame.arguments(), self._stacked(theta), *more, get_threads())
         return kernel(rows.logits, self._centres_of(rows), *args)
@@ -177,7 +177,7 @@ class Problem:
         weights, intercept = self.plain(theta)
         return np.vstack([weights.T, intercept])
 
-    def _vector_sums(self, rows: Sample, theta: Array, curvature: bool) -> tuple[float, Array]:
+    def _vector_sums(self, rows: Block, theta: Array, curvature: bool) -> tuple[float, Array]:
         f = self.frame
         args = (f.beta, f.floor, f.centred, *self.plain(theta), curvature, get_threads())
         return _core.vector_sums(rows.logits, self._centres_of(rows), rows.labels, rows.weights, *args)

@@ -11,12 +11,12 @@ from scipy.optimize import root_scalar
 from ... import _core
 from ...arrays import inner, tempered_softmax
 from ...calibrator import Calibrator
-from ...fit_report import FitReport
-from ...passes import Sample, reduce
+from ...fits.report import FitReport
+from ...passes import Block, reduce
 from ...threads import get_threads
 from ...traits import Traits
-from ...validation import Scores, floored
-from ...validation.scores import ZERO_LOG
+from ...validation import floored
+from ...validation.saturation import ZERO_LOG
 from .ensemble import EnsembleTemperatureScaling
 from .temperature import TemperatureScaling, temperature_sums
 
@@ -57,7 +57,7 @@ class FlooredTemperature(Calibrator):
     least_: float
     lowest_: float
 
-    def _fit(self, sample: Sample) -> FitReport:
+    def _fit_rows(self, sample: Block) -> FitReport:
         found, self.lowest_ = _mixture_of(sample), -np.inf
         before = found.told.loss_before
         if (sample.logits.min(axis=1) < sample.logits.max(axis=1) + ZERO_LOG).any():
@@ -76,7 +76,7 @@ class FlooredTemperature(Calibrator):
 
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
         first, second, third = self.weights_.tolist()
-        logits = floored(Scores(logits, None, bool(np.isneginf(logits).any())))  # as in fit: T is made for the floor
+        logits = floored(logits)  # as in fit: T is made for the floor
         if self.lowest_ > -np.inf:
             logits = _raised(logits, self.lowest_)
         return tempered_softmax(logits, 1.0 / self.temperature_, (first, second, third))
@@ -100,7 +100,7 @@ class _Mixture(NamedTuple):
     told: FitReport
 
 
-def _mixture_of(sample: Sample) -> _Mixture:
+def _mixture_of(sample: Block) -> _Mixture:
     """Return the temperature with its prior, or the ensemble temperature where that pays."""
     single, ensemble = TemperatureScaling(), EnsembleTemperatureScaling()
     reports = [single.fit_sample(sample), ensemble.fit_sample(sample)]
@@ -126,10 +126,10 @@ def _at_least(weights: NDArray[np.float64], uniform: float) -> NDArray[np.float6
     return np.append(rest, uniform)
 
 
-def _loss(sample: Sample, temperature: float, weights: NDArray[np.float64]) -> float:
+def _loss(sample: Block, temperature: float, weights: NDArray[np.float64]) -> float:
     """Return the summed log-loss of w₁ softmax(z / T) + w₂ softmax(z) + w₃ / K."""
 
-    def one_pass(rows: Sample) -> float:
+    def one_pass(rows: Block) -> float:
         scaled, plain = (_of_labels(rows, beta) for beta in (1.0 / temperature, 1.0))
         p = weights[0] * scaled + weights[1] * plain + weights[2] / rows.n_classes
         return float(-rows.weight_array @ np.log(p))
@@ -137,17 +137,17 @@ def _loss(sample: Sample, temperature: float, weights: NDArray[np.float64]) -> f
     return reduce(one_pass, sample)
 
 
-def _of_labels(rows: Sample, beta: float) -> NDArray[np.float64]:
+def _of_labels(rows: Block, beta: float) -> NDArray[np.float64]:
     """Return softmax(β z) of each row's label."""
     return _core.temperature_rows(rows.logits, rows.labels, beta, get_threads())[:, 0]
 
 
-def _least(sample: Sample, temperature: float) -> float:
+def _least(sample: Block, temperature: float) -> float:
     """Return ε for the scores at a temperature."""
     row = 1.0 / (sample.total_weight + 1.0)
     shares = np.geomspace(row**2, 1.0, _NODES)
 
-    def one_pass(rows: Sample) -> NDArray[np.float64]:
+    def one_pass(rows: Block) -> NDArray[np.float64]:
         p, uniform = _of_labels(rows, 1.0 / temperature), 1.0 / rows.n_classes
         return np.array([-inner(rows.weight_array, np.log(p + share * (uniform - p))) for share in shares])
 
@@ -156,17 +156,17 @@ def _least(sample: Sample, temperature: float) -> float:
     return min(float(likely @ shares / likely.sum()), row)
 
 
-def _believed(sample: Sample, beta: float) -> float:
+def _believed(sample: Block, beta: float) -> float:
     """Return the β of maximal posterior, which lies between 1 and that of maximal likelihood, which is given."""
     at = float(np.log(beta))
-    _, first, second = temperature_sums(sample, beta, "nll").sum(axis=0)
+    _, first, second = temperature_sums(sample, np.array([beta]))[0]
     step = -_PRECISION * at / (max(beta * first + beta**2 * second, 0.0) + _PRECISION)
     if abs(step) < _NEAR:
         return float(np.exp(at + step))
 
     def slope(x: float) -> float:
         b = float(np.exp(x))
-        return b * float(temperature_sums(sample, b, "nll")[:, 1].sum()) + _PRECISION * x
+        return b * float(temperature_sums(sample, np.array([b]))[0, 1]) + _PRECISION * x
 
     if slope(0.0) * at >= 0.0:
         return 1.0

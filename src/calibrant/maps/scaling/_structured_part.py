@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from ...arrays import row_blocks
 from ...calibrator import Calibrator
-from ...fit_report import FitReport
+from ...fits.report import FitReport
 from ...parameters import OneOf
-from ...passes import Sample
+from ...passes import Block
 from ...traits import Traits
 from ._evidence import fit_by_evidence
 from ._frame import Frame
@@ -34,7 +34,7 @@ class StructuredPart(Calibrator):
         "own": D is diagonal, x = u. "centred": x is u less its mean over the classes and, as one feature more, that
         mean, standardised: how sure a row is. "plain": x = u, which knows how sure a row is by itself; the prior on
         an intercept is then on b, not on what its class gets at an average row.
-    inputs, classes
+    inputs, classes, saturated
         See `Calibrator`.
 
     Attributes
@@ -55,10 +55,13 @@ class StructuredPart(Calibrator):
     confidence_: NDArray[np.float64]
     precisions_: NDArray[np.float64]
 
-    def __init__(self, form: str = "centred", *, inputs: str = "logits", classes: Any = None) -> None:
+    def __init__(
+        self, form: str = "centred", *, inputs: str = "logits", classes: Any = None, saturated: str = "small"
+    ) -> None:
         self.form = form
         self.inputs = inputs
         self.classes = classes
+        self.saturated = saturated
 
     @property
     def traits(self) -> Traits:
@@ -67,7 +70,7 @@ class StructuredPart(Calibrator):
             return Traits("scaling", "nothing", "each class", "2K")
         return Traits("scaling", "nothing", "full", "K²")
 
-    def _fit(self, sample: Sample) -> FitReport:
+    def _fit_rows(self, sample: Block) -> FitReport:
         means = sample.logits.mean(axis=1, dtype=np.float64)
         mean = np.average(means, weights=sample.weights)
         deviation = np.sqrt(np.average((means - mean) ** 2, weights=sample.weights))
@@ -90,7 +93,7 @@ class StructuredPart(Calibrator):
         """Whether the rows gave reason to change anything."""
         return bool(np.isfinite(self.precisions_).any())
 
-    def losses(self, rows: Sample) -> NDArray[np.float64]:
+    def losses(self, rows: Block) -> NDArray[np.float64]:
         """Return the log-losses of rows."""
         frame = self._frame()
         blocks = row_blocks(*rows.logits.shape)

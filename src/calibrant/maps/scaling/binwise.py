@@ -12,11 +12,11 @@ from scipy.optimize import minimize_scalar
 
 from ...arrays import keep_top, row_blocks, softmax
 from ...calibrator import Calibrator
-from ...fit_report import FitReport
+from ...fits.report import FitReport
 from ...parameters import Integer
-from ...passes import Sample
+from ...passes import Block, in_memory
 from ...traits import Traits
-from .temperature import fit_temperature, temperature_sums
+from .temperature import best_temperature, temperature_sums
 
 __all__ = ["BinwiseTemperatureScaling", "top_log_odds"]
 
@@ -43,7 +43,7 @@ class BinwiseTemperatureScaling(Calibrator):
     ----------
     bins : int
         The most bins used; there are fewer where a bin would hold less than 20 rows, or the confidences tie.
-    inputs, classes
+    inputs, classes, saturated
         See `Calibrator`.
 
     Attributes
@@ -61,13 +61,16 @@ class BinwiseTemperatureScaling(Calibrator):
     edges_: NDArray[np.float64]
     spread_: float
 
-    def __init__(self, bins: int = 15, *, inputs: str = "logits", classes: Any = None) -> None:
+    def __init__(
+        self, bins: int = 15, *, inputs: str = "logits", classes: Any = None, saturated: str = "small"
+    ) -> None:
         self.bins = bins
         self.inputs = inputs
         self.classes = classes
+        self.saturated = saturated
 
-    def _fit(self, sample: Sample) -> FitReport:
-        shared = fit_temperature(sample, "nll")
+    def _fit_rows(self, sample: Block) -> FitReport:
+        shared = best_temperature(in_memory(sample))
         position = top_log_odds(sample.logits)
         self.edges_ = equal_weight_edges(position, sample.weight_array, self.bins)
         bins = _split(sample, np.searchsorted(self.edges_, position, side="right"), len(self.edges_) + 1)
@@ -125,7 +128,7 @@ def equal_weight_edges(position: NDArray[np.float64], weights: NDArray[np.float6
     return 0.5 * (values[cuts] + values[cuts + 1])
 
 
-def _split(sample: Sample, bins: NDArray[np.int64], count: int) -> list[Sample]:
+def _split(sample: Block, bins: NDArray[np.int64], count: int) -> list[Block]:
     order = np.argsort(bins, kind="stable")
     ends = np.cumsum(np.bincount(bins, minlength=count))
     return [sample.take(rows) for rows in np.split(order, ends[:-1])]
@@ -140,7 +143,7 @@ class _Bins:
     converged: bool
 
 
-def _fit_bins(bins: list[Sample], centre: float, most: int = 100) -> _Bins:
+def _fit_bins(bins: list[Block], centre: float, most: int = 100) -> _Bins:
     """Newton on every bin's log β at once, under a Gaussian prior around ``centre`` whose variance is re-estimated.
 
     At each point the log-loss of a bin is replaced by the parabola of its gradient and (Fisher) curvature in log β.
@@ -148,7 +151,7 @@ def _fit_bins(bins: list[Sample], centre: float, most: int = 100) -> _Bins:
     away, variance, loss = np.zeros(len(bins)), 0.0, 0.0
     for passes in range(1, most + 1):
         beta = np.exp(centre + away)
-        sums = np.array([temperature_sums(s, b, "nll").sum(axis=0) for s, b in zip(bins, beta, strict=True)])
+        sums = np.array([temperature_sums(s, np.array([b]))[0] for s, b in zip(bins, beta, strict=True)])
         loss, slope, curvature = sums[:, 0].sum(), sums[:, 1] * beta, sums[:, 2] * beta**2
         informed = curvature > 0
         free = away - np.divide(slope, curvature, out=np.zeros(len(bins)), where=informed)

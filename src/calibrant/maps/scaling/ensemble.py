@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from ... import _core
 from ...arrays import row_subsample, tempered_softmax
 from ...calibrator import Calibrator
-from ...fit_report import FitReport, with_held_out
+from ...fits.judge import Comparison, judged
+from ...fits.report import FitReport
 from ...parameters import OneOf
-from ...passes import Sample, reduce
+from ...passes import Block, in_memory, reduce
 from ...simplex import best_log_mixture, best_quadratic, log_mixture
 from ...threads import get_threads, one_blas_thread
 from ...traits import Traits
-from .temperature import fit_temperature
+from .temperature import best_temperature
 
 __all__ = ["EnsembleTemperatureScaling"]
 
@@ -38,7 +39,7 @@ class EnsembleTemperatureScaling(Calibrator):
     Parameters
     ----------
     loss : {"nll", "brier"}
-    inputs, classes
+    inputs, classes, saturated
         See `Calibrator`.
 
     Attributes
@@ -53,17 +54,20 @@ class EnsembleTemperatureScaling(Calibrator):
     temperature_: float
     weights_: Array
 
-    def __init__(self, loss: str = "nll", *, inputs: str = "logits", classes: Any = None) -> None:
+    def __init__(
+        self, loss: str = "nll", *, inputs: str = "logits", classes: Any = None, saturated: str = "small"
+    ) -> None:
         self.loss = loss
         self.inputs = inputs
         self.classes = classes
+        self.saturated = saturated
 
-    def _fit(self, sample: Sample) -> FitReport:
+    def _fit_rows(self, sample: Block) -> FitReport:
         with one_blas_thread():
             return self._fit_jointly(sample)
 
-    def _fit_jointly(self, sample: Sample) -> FitReport:
-        single = fit_temperature(sample, self.loss)
+    def _fit_jointly(self, sample: Block) -> FitReport:
+        single = best_temperature(in_memory(sample), self.loss)
         alone = single.report(self.loss)
         profile = _PROFILES[self.loss](sample)
         best = _search(profile, single.beta, alone.loss_after, single.bounds)
@@ -100,7 +104,7 @@ class _Point:
 class _NllProfile:
     """From β to the best mixture with it, by log-loss; each call is one pass, `value` one that needs no derivatives."""
 
-    def __init__(self, sample: Sample) -> None:
+    def __init__(self, sample: Block) -> None:
         self.sample = sample
         self.uniform = np.full(sample.n, 1.0 / sample.n_classes)
         self.identity = self._rows(1.0)[:, 0]
@@ -151,13 +155,13 @@ class _NllProfile:
             w = best_log_mixture(columns[rest], weights[rest], best.weights) if rest.any() else best.weights
             after[held] = -np.log(np.maximum(columns[held] @ w, 1e-300))
         with np.errstate(divide="ignore"):
-            return with_held_out(report, -np.log(self.identity), after, weights)
+            return judged(report, Comparison.of(-np.log(self.identity), after, weights))
 
 
 class _BrierProfile:
     """From β to the best mixture with it, by Brier score; as `_NllProfile`."""
 
-    def __init__(self, sample: Sample) -> None:
+    def __init__(self, sample: Block) -> None:
         self.sample = sample
 
     def pilot(self, rows: int) -> _BrierProfile:
@@ -198,14 +202,14 @@ class _BrierProfile:
             gram, linear = _quadratic(part, k, masses[f])
             after[f] = w @ gram @ w - 2 * linear @ w + 1
             before[f] = gram[1, 1] - 2 * linear[1] + 1
-        return with_held_out(report, before, after, np.array(masses))
+        return judged(report, Comparison.of(before, after, np.array(masses)))
 
 
 Profile = _NllProfile | _BrierProfile
 _PROFILES: dict[str, type[Profile]] = {"nll": _NllProfile, "brier": _BrierProfile}
 
 
-def _ensemble_sums(sample: Sample, beta: float) -> Array:
+def _ensemble_sums(sample: Block, beta: float) -> Array:
     """One pass: the sums the Brier score of a mixture needs (see cpp/temperature.hpp)."""
     return reduce(lambda rows: _core.ensemble_sums(rows.logits, rows.labels, rows.weights, beta, get_threads()), sample)
 

@@ -12,12 +12,12 @@ from scipy.special import logsumexp
 
 from ...arrays import row_blocks
 from ...calibrator import Calibrator
-from ...fit_report import FitReport
+from ...fits.report import FitReport
 from ...parameters import AnyOf, Integer, Number, OneOf
-from ...passes import Sample
+from ...passes import Block, in_memory
 from ...traits import Traits
 from ._curve import Array, Curves, Optimum, apply_curves, climb, minimise
-from .temperature import fit_temperature
+from .temperature import best_temperature
 
 __all__ = ["GaussianProcessCalibration"]
 
@@ -50,7 +50,7 @@ class GaussianProcessCalibration(Calibrator):
         Of the kernel; None: chosen by the evidence.
     points : int
         Inducing points.
-    inputs, classes
+    inputs, classes, saturated
         See `Calibrator`.
 
     Attributes
@@ -81,22 +81,24 @@ class GaussianProcessCalibration(Calibrator):
         *,
         inputs: str = "logits",
         classes: Any = None,
+        saturated: str = "small",
     ) -> None:
         self.variance = variance
         self.length = length
         self.points = points
         self.inputs = inputs
         self.classes = classes
+        self.saturated = saturated
 
-    def _fit(self, sample: Sample) -> FitReport:
-        shared = fit_temperature(sample, "nll")
+    def _fit_rows(self, sample: Block) -> FitReport:
+        shared = best_temperature(in_memory(sample))
         unit = float(np.clip(1.0 / shared.beta, 1e-3, 1e6))
         points = _inducing_points(unit, _largest_surprise(sample.logits), self.points)
         self.points_ = np.append(points, points[-1] + unit)
         self.kernel_, found, passes = self._search(sample, unit)
         self.values_ = found.curves.values(found.theta)
         total = sample.total_weight
-        before = float(shared.at_one[:, 0].sum() / total)
+        before = shared.before
         return FitReport(
             shared.passes + passes,
             found.converged,
@@ -112,7 +114,7 @@ class GaussianProcessCalibration(Calibrator):
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
         return apply_curves(logits, np.zeros(len(logits)), self.points_, self.values_, 1.0)
 
-    def _search(self, sample: Sample, unit: float) -> tuple[tuple[float, ...], Optimum, int]:
+    def _search(self, sample: Block, unit: float) -> tuple[tuple[float, ...], Optimum, int]:
         def fit(kernel: tuple[float, ...], best: Optimum | None) -> Optimum:
             curves = _family(sample, self.points_, unit, *kernel)
             zero = np.zeros(self.points)
@@ -123,7 +125,7 @@ class GaussianProcessCalibration(Calibrator):
         return climb(fit, (variances, lengths), (len(variances) // 2, len(lengths) // 2))
 
 
-def _family(sample: Sample, knots: Array, unit: float, variance: float, length: float) -> Curves:
+def _family(sample: Block, knots: Array, unit: float, variance: float, length: float) -> Curves:
     """Curves g = -t + L θ with L Lᵀ the covariance: a priori θ is standard normal."""
     t = knots[:-1]
     w = np.log1p(t / unit)

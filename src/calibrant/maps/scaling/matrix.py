@@ -45,7 +45,7 @@ class MatrixScaling(LinearScaling):
     intercepts : {"average", "origin"}
         What the prior on an intercept is about: what its class gets at an average row x̄, b + D x̄ of it, which is
         nearly independent of the weights; or b itself, as published (Kull et al. 2019).
-    inputs, classes
+    inputs, classes, saturated
         See `Calibrator`.
 
     Attributes
@@ -76,12 +76,14 @@ class MatrixScaling(LinearScaling):
         *,
         inputs: str = "logits",
         classes: Any = None,
+        saturated: str = "small",
     ) -> None:
         self.regularisation = regularisation
         self.strength = strength
         self.intercepts = intercepts
         self.inputs = inputs
         self.classes = classes
+        self.saturated = saturated
 
     def _penalty(self, k: int) -> NDArray[np.float64]:
         return penalty_shape(self.regularisation, k)

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from ...arrays import keep_top
 from ...calibrator import Calibrator
-from ...fit_report import FitReport
+from ...fits.report import FitReport
 from ...parameters import AnyOf, Number, OneOf
-from ...passes import Sample
+from ...passes import Block, in_memory
 from ...traits import Traits
 from ._curve import Curves, Optimum, apply_curves, climb, minimise, polish
 from .binwise import top_log_odds
-from .temperature import fit_temperature, given
+from .temperature import best_temperature, given_temperature
 
 __all__ = ["OrderPreservingScaling"]
 
@@ -50,7 +50,7 @@ class OrderPreservingScaling(Calibrator):
         and one along the log-odds.
     temperature : float, optional
         T, for scores whose temperature is known; by default that of least log-loss.
-    inputs, classes
+    inputs, classes, saturated
         See `Calibrator`.
 
     Attributes
@@ -83,15 +83,21 @@ class OrderPreservingScaling(Calibrator):
         *,
         inputs: str = "logits",
         classes: Any = None,
+        saturated: str = "small",
     ) -> None:
         self.form = form
         self.smoothness = smoothness
         self.temperature = temperature
         self.inputs = inputs
         self.classes = classes
+        self.saturated = saturated
 
-    def _fit(self, sample: Sample) -> FitReport:
-        shared = fit_temperature(sample, "nll") if self.temperature is None else given(sample, 1.0 / self.temperature)
+    def _fit_rows(self, sample: Block) -> FitReport:
+        shared = (
+            best_temperature(in_memory(sample))
+            if self.temperature is None
+            else given_temperature(in_memory(sample), self.temperature)
+        )
         self.temperature_ = 1.0 / shared.beta
         curves = self._curves(sample)
         self.smoothness_, found, passes = self._search(curves)
@@ -122,7 +128,7 @@ class OrderPreservingScaling(Calibrator):
         odds = top_log_odds(logits, 1.0 / self.temperature_)
         return np.interp(odds, _STATIONS, np.arange(len(_STATIONS), dtype=np.float64))
 
-    def _curves(self, sample: Sample) -> Curves:
+    def _curves(self, sample: Block) -> Curves:
         stations, segments = (1 if self.form == "diagonal" else len(_STATIONS)), len(_KNOTS) - 1
         falls = -np.tril(np.ones((segments + 1, segments)), -1) * np.diff(_KNOTS)
         basis = np.asarray(np.kron(np.eye(stations), falls), dtype=np.float64)

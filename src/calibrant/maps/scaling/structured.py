@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...calibrator import Calibrator
-from ...fit_report import FitReport
+from ...fits.report import FitReport
 from ...parameters import OneOf
-from ...passes import Sample
+from ...passes import Block
 from ...simplex import likely_best
 from ...traits import Traits
 from ._path import with_estimate
@@ -50,7 +50,7 @@ class StructuredScaling(Calibrator):
     ----------
     shape : {"matrix", "vector"}
         Full D ("sms") or a diagonal one ("svs").
-    inputs, classes
+    inputs, classes, saturated
         See `Calibrator`.
 
     Attributes
@@ -74,10 +74,13 @@ class StructuredScaling(Calibrator):
     bent_: NDArray[np.bool_]
     shares_: NDArray[np.float64]
 
-    def __init__(self, shape: str = "matrix", *, inputs: str = "logits", classes: Any = None) -> None:
+    def __init__(
+        self, shape: str = "matrix", *, inputs: str = "logits", classes: Any = None, saturated: str = "small"
+    ) -> None:
         self.shape = shape
         self.inputs = inputs
         self.classes = classes
+        self.saturated = saturated
 
     @property
     def traits(self) -> Traits:
@@ -86,11 +89,11 @@ class StructuredScaling(Calibrator):
             return Traits("scaling", "nothing", "each class", "2K")
         return Traits("scaling", "nothing", "full", "K²")
 
-    def _fit(self, sample: Sample) -> FitReport:
+    def _fit_rows(self, sample: Block) -> FitReport:
         with small_products(sample.n_classes):
             return self._fit_parts(sample)
 
-    def _fit_parts(self, sample: Sample) -> FitReport:
+    def _fit_parts(self, sample: Block) -> FitReport:
         self.base_, curve = FlooredTemperature(), OrderPreservingScaling(temperature=1.0)
         start = self.base_.fit_sample(sample)
         rows = sample.with_logits(self.base_._map_logits(sample.logits))
@@ -108,7 +111,7 @@ class StructuredScaling(Calibrator):
             return ["own"]
         return ["own", "centred"] if k > _MANY else ["own", "centred", "plain"]
 
-    def _mix(self, candidates: list[_Candidate], start: FitReport, sample: Sample) -> FitReport:
+    def _mix(self, candidates: list[_Candidate], start: FitReport, sample: Block) -> FitReport:
         """Keep the candidates that deserve a share, and report on their mixture."""
         candidates = _distinct(candidates)
         reports = [c.report for c in candidates]
@@ -153,7 +156,7 @@ class _Candidate:
     effective: float
 
 
-def _candidate(form: str, rows: Sample, bend: OrderPreservingScaling | None = None, of_bend: float = 0.0) -> _Candidate:
+def _candidate(form: str, rows: Block, bend: OrderPreservingScaling | None = None, of_bend: float = 0.0) -> _Candidate:
     part = StructuredPart(form)
     report = part.fit_sample(rows)
     effective = float(report.details["effective_parameters"]) + of_bend

@@ -9,21 +9,22 @@ from numpy.typing import NDArray
 
 from ...arrays import softmax
 from ...calibrator import Calibrator
-from ...fit_report import FitReport, mean_loss
-from ...passes import Sample
+from ...fits.judge import mean_losses
+from ...fits.report import FitReport
+from ...passes import Data
 from ...traits import Traits
 
 __all__ = ["Identity", "Uniform"]
 
 
 class _Constant(Calibrator):
-    def __init__(self, *, inputs: str = "logits", classes: Any = None) -> None:
+    def __init__(self, *, inputs: str = "logits", classes: Any = None, saturated: str = "small") -> None:
         self.inputs = inputs
         self.classes = classes
+        self.saturated = saturated
 
-    def _fit(self, sample: Sample) -> FitReport:
-        before = mean_loss("nll", softmax(sample.logits), sample)
-        after = mean_loss("nll", self._map(sample.logits), sample)
+    def _fit(self, data: Data) -> FitReport:
+        before, after = mean_losses(data, softmax, self._map)
         return FitReport(0, True, "nll", before, after, before, after, 0.0)
 
 

@@ -26,7 +26,7 @@ class VectorScaling(LinearScaling):
         Precision of the Gaussian prior on every d_k and b_k, in rows' worth of log-loss. "evidence"
         chooses, for slopes, weights between classes and intercepts apart, what maximises the marginal likelihood of the
         rows; "cv" one strength by cross-validation, many times slower. Both know infinity, temperature scaling.
-    inputs, classes
+    inputs, classes, saturated
         See `Calibrator`.
 
     Attributes
@@ -52,10 +52,13 @@ class VectorScaling(LinearScaling):
     _full = False
     _centred = False
 
-    def __init__(self, strength: Any = "evidence", *, inputs: str = "logits", classes: Any = None) -> None:
+    def __init__(
+        self, strength: Any = "evidence", *, inputs: str = "logits", classes: Any = None, saturated: str = "small"
+    ) -> None:
         self.strength = strength
         self.inputs = inputs
         self.classes = classes
+        self.saturated = saturated
 
     def _penalty(self, k: int) -> NDArray[np.float64]:
         return np.ones(2 * k)

@@ -1,0 +1,234 @@
+"""The only rule for held-out losses and their error, and the only place that speaks to the user about a fit.
+
+What a map would lose on rows that it was not fitted on is known in one of two ways:
+
+- **By refitting** (`cross_validate`): on all rows but a fold, for each of five folds (`calibrant.passes.folds`); above
+  two million scores on one fold only, which is as telling there. This is the rule.
+- **By Akaike's estimate** (`estimate`), for maps that minimise a log-loss, with or without a penalty, and know how many
+  parameters γ their rows determine: the loss on the rows plus γ/n. It is what leaving out one row at a time
+  comes to (Stone 1977), without refitting.
+
+Either way the error is the standard error of the mean difference between a row's loss with the map and without it:
+√(Σ w² (d - d̄)²) / Σ w. Where maps were refitted it is widened by √(1 + n₂/n₁), for n₂ rows judged by maps that were
+fitted on n₁ (Nadeau & Bengio 2003): the rows share the maps they judge, and each has helped to fit the others' map.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays import row_blocks
+from ..errors import CalibrationWarning
+from ..passes import Block, Data
+from .report import FitReport
+
+__all__ = [
+    "Comparison",
+    "compare_losses",
+    "cross_validate",
+    "estimate",
+    "judged",
+    "label_losses",
+    "mean_losses",
+    "row_losses",
+    "tell",
+]
+
+Answer = Callable[[NDArray[np.floating]], NDArray[np.floating]]
+FOLDS = 5
+_ONE_FOLD = 2_000_000  # scores above which one fold tells as much as all
+_PILOT = 2000  # rows that tell the spread of the differences well enough: to two per cent
+
+
+def label_losses(probabilities: NDArray[np.floating], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return -log of the probability of each row's label; infinite where that is zero."""
+    chosen = probabilities[np.arange(len(labels)), labels].astype(np.float64)
+    with np.errstate(divide="ignore"):
+        return -np.log(chosen)
+
+
+def row_losses(loss: str, probabilities: NDArray[np.floating], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return each row's log-loss ("nll") or squared distance to the one-hot label ("brier")."""
+    if loss == "nll":
+        return label_losses(probabilities, labels)
+    chosen = probabilities[np.arange(len(labels)), labels].astype(np.float64)
+    return np.einsum("ij,ij->i", probabilities, probabilities, dtype=np.float64) - 2 * chosen + 1
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Sums over judged rows: of w, w·before, w·after, and of w², w²·d, w²·d² with d = after - before."""
+
+    sums: NDArray[np.float64]
+
+    def __add__(self, other: Comparison) -> Comparison:
+        return Comparison(self.sums + other.sums)
+
+    @property
+    def total(self) -> float:
+        """The weight of the rows."""
+        return float(self.sums[0])
+
+    @property
+    def before(self) -> float:
+        """Mean loss of the scores as they came."""
+        return float(self.sums[1] / self.sums[0])
+
+    @property
+    def after(self) -> float:
+        """Mean loss of the map."""
+        return float(self.sums[2] / self.sums[0])
+
+    @property
+    def error(self) -> float:
+        """Standard error of the mean difference, rows taken as independent."""
+        squares, linear, quadratic = self.sums[3:]
+        mean = self.after - self.before
+        if not np.isfinite(mean) or not np.isfinite(quadratic):
+            return float("inf")
+        spread = quadratic - 2 * mean * linear + mean**2 * squares
+        return float(np.sqrt(max(spread, 0.0)) / self.total)
+
+    @classmethod
+    def of(cls, before: NDArray[np.float64], after: NDArray[np.float64], weights: NDArray[np.float64]) -> Comparison:
+        """Return the sums of rows with these losses and weights."""
+        counted = weights > 0
+        w, b, a = weights[counted], before[counted], after[counted]
+        with np.errstate(invalid="ignore"):
+            d = a - b
+            terms = (w, w * b, w * a, w**2, w**2 * d, w**2 * d**2)
+            return cls(np.array([np.add.reduce(term) for term in terms]))
+
+
+def compare_losses(block: Block, before: Answer, after: Answer, loss: str = "nll") -> Comparison:
+    """One pass: the losses of two maps on the same rows, a few at a time so that no answer of all rows is held."""
+    found = Comparison(np.zeros(6))
+    for part in row_blocks(*block.logits.shape):
+        z, labels = block.logits[part], block.labels[part]
+        losses = (row_losses(loss, answer(z), labels) for answer in (before, after))
+        found += Comparison.of(*losses, block.weight_array[part])
+    return found
+
+
+def mean_losses(data: Data, before: Answer, after: Answer, loss: str = "nll") -> tuple[float, float]:
+    """Return the mean losses of two maps over all rows, by one pass."""
+    found = data.reduce(partial(compare_losses, before=before, after=after, loss=loss))
+    return found.before, found.after
+
+
+def judged(report: FitReport, found: Comparison, trained_on: float = np.inf) -> FitReport:
+    """Fill in the held-out losses from rows that were judged by maps fitted on ``trained_on`` others."""
+    error = found.error * float(np.sqrt(1.0 + found.total / trained_on))
+    return replace(report, held_out_before=found.before, held_out_after=found.after, held_out_error=error)
+
+
+def cross_validate(
+    report: FitReport, data: Data, fit: Callable[[Data], Answer], before: Answer, folds: int = FOLDS
+) -> FitReport:
+    """Fill in the held-out losses by refitting without each fold; nothing where there are fewer than ten rows."""
+    if data.n < 2 * folds:
+        return report
+    found = Comparison(np.zeros(6))
+    used = 0
+    for fold in range(folds):
+        rest, held = data.without(fold, folds), data.only(fold, folds)
+        if rest.total_weight <= 0 or held.total_weight <= 0:
+            continue
+        after = fit(rest)
+        found += held.reduce(partial(compare_losses, before=before, after=after, loss=report.loss))
+        used += 1
+        if data.size > _ONE_FOLD:
+            break
+    if not used:
+        return report
+    return judged(report, found, data.total_weight - found.total / used)
+
+
+def estimate(report: FitReport, data: Data, before: Answer, after: Answer, effective: float) -> FitReport:
+    """Fill in the held-out losses by Akaike's estimate: what the rows determine costs as much again on other rows.
+
+    Parameters
+    ----------
+    report : FitReport
+        With the losses on all rows.
+    data : Data
+    before, after : callable
+        From logits to probabilities, without the map and with it; both are looked at on a sample of the rows only,
+        to learn how much the rows' differences spread.
+    effective : float
+        γ, the number of parameters that the rows determine.
+    """
+    some = data.pilot(_PILOT)
+    found = some.reduce(partial(compare_losses, before=before, after=after, loss=report.loss))
+    total = data.total_weight
+    error = found.error * float(np.sqrt(found.total / total))
+    return replace(
+        report,
+        held_out_before=report.loss_before,
+        held_out_after=report.loss_after + effective / total,
+        held_out_error=float(np.hypot(error, np.sqrt(effective) / total)),
+        details={**report.details, "effective_parameters": effective},
+    )
+
+
+def tell(report: FitReport, name: str, stacklevel: int = 3, *, cautious: bool = False) -> None:
+    """Warn about what the report says a user should know; with ``cautious`` also of a gain that noise could explain."""
+    for message in report.messages:
+        warnings.warn(f"{name}: {message}", CalibrationWarning, stacklevel=stacklevel)
+    if not report.converged:
+        warnings.warn(
+            f"{name} did not converge in {report.iterations} iterations; {report.loss} went from "
+            f"{report.loss_before:.6g} to {report.loss_after:.6g}",
+            CalibrationWarning,
+            stacklevel=stacklevel,
+        )
+    doubt = _doubt(report, cautious or bool(report.caveat))
+    if doubt:
+        warnings.warn(f"{name} {doubt}; {_remedy(report)}", CalibrationWarning, stacklevel=stacklevel)
+
+
+def _doubt(report: FitReport, cautious: bool) -> str:
+    """Say in which way the map may be worse than none; nothing where it is clearly better."""
+    loss = report.loss
+    if report.held_out_after is None:
+        unknown = f"has too few rows for a held-out {loss}: nothing says that it is better than the raw probabilities"
+        return unknown if cautious else ""
+    if report.harms:
+        return f"makes its held-out {loss} worse than {_instead(report)}: {_both(report)}"
+    if cautious and report.unproven:
+        return (
+            f"is not clearly better than the raw probabilities: its held-out {loss} is {_both(report)}, "
+            f"give or take {report.held_out_error:.4f}"
+        )
+    if report.caveat:
+        return (
+            f"may be worse than the raw probabilities on other rows: its held-out {loss} is {_both(report)}, "
+            "but that proves little"
+        )
+    return ""
+
+
+def _remedy(report: FitReport) -> str:
+    """What to do about it."""
+    if not report.caveat:
+        return "use a map with fewer parameters or more rows"
+    return f'{report.caveat}: let the classes share one map (share="all"), use sms, or more rows'
+
+
+def _both(report: FitReport) -> str:
+    """The two held-out losses, with as many digits as tell them apart."""
+    written = [f"{report.held_out_after:.{n}f} against {report.held_out_before:.{n}f}" for n in range(4, 13)]
+    return next((text for text in written if len(set(text.split(" against "))) > 1), written[0])
+
+
+def _instead(report: FitReport) -> str:
+    """What there is without the map."""
+    return (
+        "the class frequencies" if report.details.get("before") == "class frequencies" else "leaving the scores alone"
+    )

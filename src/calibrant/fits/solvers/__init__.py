@@ -1,0 +1,1 @@
+"""Solvers: each sees values, slopes and curvatures, and never rows."""

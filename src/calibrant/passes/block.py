@@ -1,0 +1,77 @@
+"""Some rows, after validation: what a pass is handed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Block"]
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Finite logits, label indices and weights of some rows.
+
+    Attributes
+    ----------
+    logits : array of shape (n, K)
+        C-contiguous float32 or float64, finite: probabilities have become log-probabilities, and exact zeros what
+        they are read as (see `calibrant.validation.saturation`). For maps on embeddings: the embeddings.
+    labels : int64 array of shape (n,)
+        Column indices.
+    weights : float64 array of shape (n,) or None
+        None means one each.
+    n_classes : int
+        K; differs from the number of columns for embeddings only.
+    """
+
+    logits: NDArray[np.floating]
+    labels: NDArray[np.int64]
+    weights: NDArray[np.float64] | None
+    n_classes: int
+    _kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.labels)
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of the weights."""
+        return float(self.n) if self.weights is None else float(self.weights.sum())
+
+    @property
+    def weight_array(self) -> NDArray[np.float64]:
+        """The weights, as ones where none were given."""
+        return np.ones(self.n) if self.weights is None else self.weights
+
+    def take(self, rows: NDArray[Any] | slice) -> Block:
+        """Return the given rows, as a block of their own."""
+        weights = None if self.weights is None else self.weights[rows]
+        return Block(np.ascontiguousarray(self.logits[rows]), self.labels[rows], weights, self.n_classes)
+
+    def with_logits(self, logits: NDArray[np.floating]) -> Block:
+        """Return the same rows with other scores."""
+        return Block(np.ascontiguousarray(logits), self.labels, self.weights, self.n_classes)
+
+    def with_weights(self, weights: NDArray[np.float64] | None) -> Block:
+        """Return the same rows with other weights."""
+        return replace(self, weights=weights)
+
+    def kept(self, function: Callable[..., Value], *arguments: Any) -> Value:
+        """Return ``function(block, *arguments)``, computed once for this block.
+
+        For a few numbers a row that several passes need. Rows in memory stay one block between passes; a stream makes
+        its blocks anew, so nothing is kept there beyond a pass.
+        """
+        key = (function, arguments)
+        if key not in self._kept:
+            self._kept[key] = function(self, *arguments)
+        return self._kept[key]

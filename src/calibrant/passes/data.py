@@ -1,0 +1,166 @@
+"""What a fit is given: rows that may lie in memory or elsewhere, seen by passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .block import Block
+from .engines.memory import MemoryEngine
+from .engines.stream import StreamEngine
+from .folds import FoldPlan, fold_plan
+from .sample import bottom_rows
+from .statistic import Rows
+from .view import FoldView, MapView, View, column_weights
+
+__all__ = ["Data", "in_memory", "in_stream"]
+
+Statistic = TypeVar("Statistic")
+
+
+class Engine(Protocol):
+    """Reads rows: in memory, in a stream, on a cluster."""
+
+    def reduce(self, function: Callable[[Block], Any]) -> Any:
+        """Return the merged statistic of all blocks that have rows."""
+        ...
+
+    def viewed(self, view: View) -> Engine:
+        """Return the rows as a view shows them."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Rows behind an engine.
+
+    Attributes
+    ----------
+    engine : Engine
+    n_classes : int
+        K.
+    columns : int
+        Of the scores; K but for embeddings.
+    dtype : dtype of the scores
+    """
+
+    engine: Engine
+    n_classes: int
+    columns: int
+    dtype: Any
+
+    # What is known of the rows, by one pass when it is first asked for ------------------------------------------
+
+    @cached_property
+    def _counted(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        found = self.reduce(column_weights)
+        nothing = np.zeros(self.n_classes), np.zeros(self.n_classes, dtype=np.int64)
+        return nothing if found is None else found
+
+    @property
+    def n(self) -> int:
+        """Number of rows that have a weight."""
+        return int(self._counted[1].sum())
+
+    @property
+    def class_weights(self) -> NDArray[np.float64]:
+        """The weight of the rows of each class."""
+        return self._counted[0]
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of the weights."""
+        return float(self.class_weights.sum())
+
+    @property
+    def size(self) -> int:
+        """Number of scores."""
+        return self.n * self.columns
+
+    @property
+    def block(self) -> Block | None:
+        """The rows, where they are one block in memory already."""
+        return self.engine.block if isinstance(self.engine, MemoryEngine) else None
+
+    # How a fit looks at them ------------------------------------------------------------------------------------
+
+    def reduce(self, function: Callable[[Block], Statistic]) -> Statistic:
+        """Make one pass: apply ``function`` to every block of rows and merge what it returns.
+
+        Parameters
+        ----------
+        function : callable
+            From a `Block` to a statistic (see `statistic`). A module-level function, or a ``functools.partial`` of
+            one with its parameters: it holds no rows, so that it can be sent to where the rows are.
+        """
+        return self.engine.reduce(function)
+
+    def mapped(self, fitted: Any) -> Data:
+        """Return the rows as a fitted map answers them, as logits for the next map of a chain.
+
+        Lazily: in a stream they are computed anew at every pass, and nothing of n × K is stored.
+        """
+        return self.viewed(MapView(fitted))
+
+    def viewed(self, view: View, n_classes: int | None = None, columns: int | None = None) -> Data:
+        """Return what a view shows of the rows; see `view`."""
+        return Data(self.engine.viewed(view), n_classes or self.n_classes, columns or self.columns, self.dtype)
+
+    def without(self, fold: int, count: int) -> Data:
+        """Return all rows but those of one of ``count`` folds."""
+        return self.viewed(FoldView(self.plan(count), fold, inside=False))
+
+    def only(self, fold: int, count: int) -> Data:
+        """Return the rows of one of ``count`` folds."""
+        return self.viewed(FoldView(self.plan(count), fold, inside=True))
+
+    def plan(self, count: int) -> FoldPlan:
+        """Return the plan of so many folds, made once."""
+        if count not in self._plans:
+            self._plans[count] = fold_plan(self, count)
+        return self._plans[count]
+
+    @cached_property
+    def _plans(self) -> dict[int, FoldPlan]:
+        return {}
+
+    def pilot(self, rows: int) -> Data:
+        """Return some rows in memory, all of them where there are no more than ``rows``.
+
+        A sample drawn by the rows' keys: the same rows whatever their order, their blocks and the engine. Rows of one
+        content are one row with their weight, so that a row twice is no different from a row of weight two.
+        """
+        if rows not in self._pilots:
+            known = self.block is not None and self.n <= rows
+            self._pilots[rows] = self if known else in_memory(bottom_rows(self, rows))
+        return self._pilots[rows]
+
+    @cached_property
+    def _pilots(self) -> dict[int, Data]:
+        return {}
+
+    def rows(self) -> Block:
+        """Return all rows in memory: for maps whose trait says that they need rows, or a sample of them."""
+        if self.block is not None:
+            return self.block
+        logits, labels, weights = self.reduce(_everything).columns
+        return Block(logits, labels, None if (weights == 1.0).all() else weights, self.n_classes)
+
+
+def _everything(block: Block) -> Rows:
+    return Rows(block.logits, block.labels, block.weight_array)
+
+
+def in_memory(block: Block) -> Data:
+    """Return rows that are in memory as data."""
+    return Data(MemoryEngine(lambda: block), block.n_classes, block.logits.shape[1], block.logits.dtype)
+
+
+def in_stream(blocks: Callable[[], Iterator[Block]], n_classes: int, columns: int, dtype: Any) -> Data:
+    """Return rows as data that a function starts anew, block by block."""
+    return Data(StreamEngine(blocks), n_classes, columns, dtype)

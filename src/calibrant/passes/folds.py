@@ -1,0 +1,140 @@
+"""The one rule for folds: a row's fold comes from a hash of its content.
+
+So folds know neither the order of the rows nor how they were cut into blocks, and a row given twice is in one fold like
+a row of weight two. Two things keep folds even:
+
+- Up to 4,096 rows the keys (`row_keys`) are sorted within each class and dealt out in turn, so that every class is
+  spread over all folds. With more rows a key modulo the number of folds does.
+- Where scores take few values, one content may be a large part of the rows. The rows of a content that has more than
+  four rows and more than one in fifty are told apart by their number among their equals, as if that were content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _core
+from ..threads import get_threads
+from .block import Block
+from .statistic import Rows
+
+if TYPE_CHECKING:
+    from .data import Data
+
+__all__ = ["FoldPlan", "fold_plan", "row_keys"]
+
+Keys = NDArray[np.uint64]
+_DEALT = 4096  # rows up to which folds are dealt class by class: there chance would leave them uneven
+_ALIKE = 4  # rows of one content that stay together whatever their share
+_LARGE_SHARE = 50  # a content of more than one row in fifty would make a fold uneven
+_BUCKETS = 4096  # contents are counted in so many cells before those that may be large are counted one by one
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ over the golden ratio: multiples are spread evenly
+
+
+def row_keys(block: Block) -> Keys:
+    """Return a hash of each row's label and scores, the same for any shift of its logits."""
+    relative = block.logits.shape[1] == block.n_classes
+    return _core.row_keys(block.logits, block.labels, relative, get_threads())
+
+
+@dataclass(frozen=True, eq=False)
+class FoldPlan:
+    """What turns keys into folds.
+
+    Attributes
+    ----------
+    count : int
+        Number of folds.
+    frequent : uint64 array
+        Keys, in order, of the contents whose rows are told apart.
+    dealt : uint64 array or None
+        Keys, in order, that were dealt out; None where folds are keys modulo the count.
+    fold_of : int64 array or None
+        The fold of each key in ``dealt``.
+    """
+
+    count: int
+    frequent: Keys
+    dealt: Keys | None = None
+    fold_of: NDArray[np.int64] | None = None
+
+    def start(self) -> Callable[[Block], NDArray[np.int64]]:
+        """Return a function from the blocks of one pass to the folds of their rows."""
+        seen = np.zeros(len(self.frequent), dtype=np.int64)
+
+        def folds(block: Block) -> NDArray[np.int64]:
+            keys = block.kept(row_keys).copy()
+            _tell_apart(keys, block, self.frequent, seen)
+            return self._of_keys(keys)
+
+        return folds
+
+    def _of_keys(self, keys: Keys) -> NDArray[np.int64]:
+        if self.dealt is None or self.fold_of is None:
+            return (keys % np.uint64(self.count)).astype(np.int64)
+        place = np.minimum(np.searchsorted(self.dealt, keys), len(self.dealt) - 1)
+        return self.fold_of[place]
+
+
+def fold_plan(data: Data, count: int) -> FoldPlan:
+    """Return the plan of so many folds for these rows; one pass, or two where there are many rows."""
+    if data.n <= _DEALT:
+        keys, labels, weights = data.reduce(_all_keys).columns
+        return _dealt_plan(keys, labels, weights, count)
+    cells = data.reduce(_cell_counts)
+    limit = max(_ALIKE, data.n // _LARGE_SHARE)
+    heavy = np.flatnonzero(cells > limit)
+    if not len(heavy):
+        return FoldPlan(count, np.zeros(0, np.uint64))
+    keys = data.reduce(partial(_keys_in_cells, cells=heavy)).columns[0]
+    distinct, counts = np.unique(keys, return_counts=True)
+    return FoldPlan(count, distinct[counts > limit])
+
+
+def _all_keys(block: Block) -> Rows:
+    return Rows(block.kept(row_keys), block.labels, block.weight_array)
+
+
+def _cell_counts(block: Block) -> NDArray[np.int64]:
+    return np.bincount((block.kept(row_keys) % np.uint64(_BUCKETS)).astype(np.int64), minlength=_BUCKETS)
+
+
+def _keys_in_cells(block: Block, cells: NDArray[np.int64]) -> Rows:
+    keys = block.kept(row_keys)
+    return Rows(keys[np.isin((keys % np.uint64(_BUCKETS)).astype(np.int64), cells)])
+
+
+def _dealt_plan(keys: Keys, labels: NDArray[np.int64], weights: NDArray[np.float64], count: int) -> FoldPlan:
+    distinct, counts = np.unique(keys, return_counts=True)
+    frequent = distinct[counts > max(_ALIKE, len(keys) // _LARGE_SHARE)]
+    keys = keys.copy()
+    rows = Block(np.zeros((len(keys), 1)), labels, weights, 1)
+    _tell_apart(keys, rows, frequent, np.zeros(len(frequent), dtype=np.int64))
+    dealt, first = np.unique(keys, return_index=True)
+    turn = np.empty(len(dealt), dtype=np.int64)
+    turn[np.lexsort((dealt, labels[first]))] = np.arange(len(dealt))
+    return FoldPlan(count, frequent, dealt, turn % count)
+
+
+def _tell_apart(keys: Keys, block: Block, frequent: Keys, seen: NDArray[np.int64]) -> None:
+    """Give each row of a frequent content a key of its own; ``seen`` counts those of earlier blocks, and is updated."""
+    if not len(frequent):
+        return
+    place = np.minimum(np.searchsorted(frequent, keys), len(frequent) - 1)
+    rows = np.flatnonzero(frequent[place] == keys)
+    if not len(rows):
+        return
+    rows = rows[np.lexsort((block.weight_array[rows], place[rows]))]  # by weight: equal rows may weigh differently
+    content = place[rows]
+    first = np.searchsorted(content, content)
+    number = np.arange(len(rows)) - first + seen[content]
+    with np.errstate(over="ignore"):
+        mixed = (keys[rows] ^ (number.astype(np.uint64) + np.uint64(1)) * _ODD) * _ODD
+    keys[rows] = mixed ^ (mixed >> np.uint64(29))
+    seen += np.bincount(content, minlength=len(frequent))

@@ -1,0 +1,77 @@
+"""The one reading of saturated scores: probabilities of exactly zero (and so of one), logits of -inf.
+
+A forest of 200 trees answers 0 where none of them voted for a class, five neighbours where none of them has it. Such a
+zero is no impossibility but something small, and n rows of K classes cannot tell it from about 1/(nK). How small, the
+rows say: with N₀ zeros among their scores, M₀ of which were the label after all, a zero is read as
+
+    ε = (M₀ + N₀ / (2nK)) / (N₀ + 1),   at most 1/K;   1/(2nK) where no zero was seen,
+
+as a share of its row's probability, and never as more than the smallest probability of its row that is not zero, so
+that the order of a row is kept. The same ε serves a fit and every answer of the fitted map. With ``saturated="exact"``
+a zero stays a zero in the answers, for classes that are masked out; a fit then counts it as next to nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["ZERO_LOG", "ZeroCounts", "count_zeros", "floored", "read_zeros", "rows_without_zeros", "zero_level"]
+
+# log of the smallest positive float32: what an exact zero among probabilities at most was before it was rounded away.
+ZERO_LOG = -104.0
+
+ZeroCounts = NDArray[np.float64]
+"""Weight of the rows, of their zeros, and of the labels among these; rows."""
+
+
+def count_zeros(
+    logits: NDArray[np.floating], labels: NDArray[np.int64], weights: NDArray[np.float64] | None
+) -> ZeroCounts:
+    """Return the counts that `zero_level` needs, which add up over blocks of rows."""
+    zero = np.isneginf(logits)
+    w = np.ones(len(labels)) if weights is None else weights
+    hit = zero[np.arange(len(labels)), labels]
+    return np.array([w.sum(), w @ zero.sum(axis=1), w @ hit, np.count_nonzero(w)])
+
+
+def rows_without_zeros(weights: NDArray[np.float64] | None, n: int) -> ZeroCounts:
+    """Return the counts of rows that hold no zero."""
+    if weights is None:
+        return np.array([n, 0.0, 0.0, n])
+    return np.array([weights.sum(), 0.0, 0.0, np.count_nonzero(weights)])
+
+
+def zero_level(counts: ZeroCounts, k: int) -> float:
+    """Return log ε."""
+    total, zeros, hits, rows = counts.tolist()
+    least = 0.5 / (rows * k)
+    if zeros <= 0:
+        return float(np.log(least))
+    zeros, hits = zeros * rows / total, hits * rows / total  # weights have no unit
+    return float(np.log(min((hits + zeros * least) / (zeros + 1.0), 1.0 / k)))
+
+
+def read_zeros(logits: NDArray[np.floating], level: float) -> NDArray[np.floating]:
+    """Return logits in which -inf is read as a probability of exp(``level``)."""
+    zero = np.isneginf(logits)
+    if not zero.any():
+        return logits
+    top = logits.max(axis=1, keepdims=True)
+    with np.errstate(under="ignore"):
+        total = top + np.log(np.exp(logits - top).sum(axis=1, keepdims=True))
+    smallest = np.where(zero, np.inf, logits).min(axis=1, keepdims=True)
+    return np.where(zero, np.minimum(total + logits.dtype.type(level), smallest), logits)
+
+
+def floored(logits: NDArray[np.floating], where: NDArray[np.bool_] | None = None) -> NDArray[np.floating]:
+    """Return logits in which -inf has become next to nothing: the row's largest less 104, or its smallest if lower.
+
+    ``where`` says which of them; the others stay.
+    """
+    zero = np.isneginf(logits) if where is None else where
+    if not zero.any():
+        return logits
+    smallest = np.where(np.isneginf(logits), np.inf, logits).min(axis=1, keepdims=True)
+    floor = np.minimum(logits.max(axis=1, keepdims=True) + logits.dtype.type(ZERO_LOG), smallest)
+    return np.where(zero, floor, logits)
