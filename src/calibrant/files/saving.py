@@ -16,7 +16,8 @@ from .state import Tensors, decode, encode
 
 __all__ = ["FORMAT", "read_document", "read_map", "save_map", "to_bytes"]
 
-FORMAT = 1
+FORMAT = 2  # since classes go by their identifiers; in format 1, of calibrant 0.1.0, they went by their modules
+_READABLE = (1, 2)
 
 
 def save_map(fitted: Any, path: str | os.PathLike[str]) -> None:
@@ -96,11 +97,11 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Tensors]:
     except OSError as error:
         raise FileProblem(f"cannot read {path}", seen=error.strerror or str(error)) from error
     document, tensors = unpack(data, str(path))
-    if document.get("format") != FORMAT:
+    if document.get("format") not in _READABLE:
         raise FileProblem(
             f"{path} has a format this version of calibrant does not know",
             seen=f"format {document.get('format')!r}, written by calibrant {document.get('calibrant')}",
-            allowed=f"format {FORMAT}",
+            allowed=f"formats up to {FORMAT}",
             hint="upgrade calibrant",
         )
     return document, tensors

@@ -1,7 +1,8 @@
 """A fitted map as plain JSON and arrays, and back.
 
 JSON values stand for themselves. Everything else is an object with one key that says what it is: ``{"array": "t3"}``
-is a tensor, ``{"tuple": […]}`` a tuple, ``{"map": {"class": …, "parameters": …, "state": …}}`` a calibrator.
+is a tensor, ``{"tuple": […]}`` a tuple, ``{"map": {"class": …, "parameters": …, "state": …}}`` a calibrator
+of the class with that identifier (see `classes`).
 Reading builds only what is listed here, so a file cannot make anything run.
 """
 
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from ..errors import FileProblem, InvalidInput
 from ..fits.report import FitReport
 from ..parameters import check_parameters
-from .classes import class_path, find_class, is_known
+from .classes import find_class, identifier_of, is_known
 
 __all__ = ["Tensors", "decode", "encode"]
 
@@ -71,7 +72,7 @@ def _encode_map(value: Any, tensors: Tensors, where: str) -> dict[str, Any]:
     parameters = value.get_params(deep=False)
     state = {name: v for name, v in vars(value).items() if _is_state(name)}
     return {
-        "class": class_path(type(value)),
+        "class": identifier_of(type(value)),
         "parameters": {k: encode(v, tensors, f"{where}.{k}") for k, v in parameters.items()},
         "state": {k: encode(state[k], tensors, f"{where}.{k}") for k in sorted(state)},
     }
@@ -121,13 +122,25 @@ def _map(tree: Any, tensors: Mapping[str, NDArray[Any]]) -> Any:
             hint="it comes from another version of calibrant",
         )
     made = cls(**parameters)
-    for name, value in parts["state"].items():
+    state = _state(cls, parts["state"], tensors)
+    for name, value in state.items():
+        setattr(made, name, value)
+    ranges = getattr(cls, "_state_constraints", {})
+    check_parameters(made, {name: ranges[name] for name in ranges if name in state})
+    return made
+
+
+def _state(cls: type, tree: Any, tensors: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """Return fitted attributes by name; a class that has changed since turns what earlier versions wrote into its own.
+
+    Its class method ``_upgraded_state(state)`` is given every file's attributes and returns those of today.
+    """
+    for name in tree:
         if not _is_state(name) or callable(getattr(cls, name, None)):
             raise FileProblem(f"the file sets {name!r}, which is no fitted attribute of {cls.__name__}")
-        setattr(made, name, decode(value, tensors))
-    ranges = getattr(cls, "_state_constraints", {})
-    check_parameters(made, {name: ranges[name] for name in ranges if name in parts["state"]})
-    return made
+    state = {name: decode(value, tensors) for name, value in tree.items()}
+    upgrade = getattr(cls, "_upgraded_state", None)
+    return upgrade(state) if state and upgrade is not None else state
 
 
 def _report(tree: Any, tensors: Mapping[str, NDArray[Any]]) -> FitReport:

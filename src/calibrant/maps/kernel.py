@@ -87,6 +87,7 @@ class KCal(Projected):
         The projected calibration rows, in the order they came; ``labels_`` and ``weights_`` go with them.
     """
 
+    _identifier = "kcal"
     _constraints: ClassVar[Mapping[str, Any]] = {
         "projection": AnyOf(OneOf(*LEARNT, "identity"), Instance((Callable,), "a callable")),
         "dim": AnyOf(OneOf(None), Integer(1)),

@@ -71,6 +71,7 @@ class Hoki(Calibrator):
         How far confidences stay from 0 and 1 in `predict_proba`: half of one over the rows plus one.
     """
 
+    _identifier = "hoki"
     _traits = Traits("perturbation", "nothing", "top label", "bins")
     _labels_of_its_own = True
     _constraints: ClassVar[Mapping[str, Any]] = {

@@ -42,6 +42,7 @@ class Chain(Composition):
         The fitted maps.
     """
 
+    _identifier = "chain"
     _constraints: ClassVar[Mapping[str, Any]] = {"inputs": OneOf("logits", "probabilities", "embeddings")}
 
     def __init__(

@@ -56,6 +56,7 @@ class Mixture(Composition):
     weights_ : array of shape (parts,)
     """
 
+    _identifier = "mixture"
     _constraints: ClassVar[Mapping[str, Any]] = {
         "weights": OneOf("after", "joint"),
         "loss": OneOf("nll", "brier"),

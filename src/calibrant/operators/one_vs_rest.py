@@ -63,6 +63,7 @@ class OneVsRest(Calibrator):
     stays strictly on top in the output's own precision.
     """
 
+    _identifier = "one-vs-rest"
     _constraints: ClassVar[Mapping[str, Any]] = {"normalize": OneOf("sum", "softmax")}
     maps_: list[BinaryMap]
     groups_: NDArray[np.int64]

@@ -42,6 +42,7 @@ class AutoCalibrator(Calibrator):
         Held-out figures of every map.
     """
 
+    _identifier = "auto-calibrator"
     _constraints: ClassVar[Mapping[str, Any]] = {
         "cv": Integer(2),
         "repeats": Integer(1),

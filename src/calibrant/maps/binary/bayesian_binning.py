@@ -54,6 +54,7 @@ class BayesianBinning(TableMap):
         Their posterior weights.
     """
 
+    _identifier = "bayesian-binning"
     _traits = Traits("binary", "nothing", "each class", "bins")
     _constraints: ClassVar[Mapping[str, Any]] = {"strength": Number(0.0, open_low=True), "models": Integer(1)}
     bins_: NDArray[np.int64]

@@ -44,6 +44,7 @@ class BetaCalibration(LogisticMap):
         (a, b, c).
     """
 
+    _identifier = "beta-calibration"
     _traits = Traits("binary", "nothing", "each class", "3")
     _constraints: ClassVar[Mapping[str, Any]] = {"form": OneOf(*_BASES), "smooth_targets": OneOf(True, False)}
 

@@ -81,6 +81,7 @@ class Binning(TableMap):
     array([0.25, 0.75])
     """
 
+    _identifier = "binning"
     _traits = Traits("binary", "nothing", "each class", "bins")
     _constraints: ClassVar[Mapping[str, Any]] = {
         "edges": AnyOf(

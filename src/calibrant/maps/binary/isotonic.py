@@ -55,6 +55,7 @@ class Isotonic(BinaryMap):
         The answer at each knot.
     """
 
+    _identifier = "isotonic"
     _traits = Traits("binary", "nothing", "each class", "n")
     _constraints: ClassVar[Mapping[str, Any]] = {
         "strict": OneOf(True, False),

@@ -35,6 +35,7 @@ class PlattScaling(LogisticMap):
         (a, a, c).
     """
 
+    _identifier = "platt-scaling"
     _traits = Traits("binary", "nothing", "each class", "2")
     _constraints: ClassVar[Mapping[str, Any]] = {"smooth_targets": OneOf(True, False)}
 

@@ -51,6 +51,7 @@ class SplineCalibration(BinaryMap):
         The answer at each, linear in the raw probability between them.
     """
 
+    _identifier = "spline-calibration"
     _traits = Traits("binary", "nothing", "each class", "knots")
     _constraints: ClassVar[Mapping[str, Any]] = {"knots": Integer(2), "along": OneOf("deviation", "rank")}
     scores_: NDArray[np.floating]

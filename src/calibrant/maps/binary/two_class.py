@@ -34,6 +34,7 @@ class TwoClassMap(BinaryMap):
         The fitted calibrator alone.
     """
 
+    _identifier = "two-class-map"
     parts_: list[Calibrator]
 
     def __init__(

@@ -51,6 +51,7 @@ class FlooredTemperature(Calibrator):
         Least score relative to the top of its row: log of the smallest float32, or -inf.
     """
 
+    _identifier = "floored-temperature"
     _traits = Traits("scaling", "ranking", "top label", "3")
     temperature_: float
     weights_: NDArray[np.float64]

@@ -49,6 +49,7 @@ class StructuredPart(Calibrator):
         Strengths used: of the slopes, the weights between classes, the intercepts and how sure a row is.
     """
 
+    _identifier = "structured-part"
     _constraints: ClassVar[Mapping[str, Any]] = {"form": OneOf("own", "centred", "plain")}
     weights_: NDArray[np.float64]
     intercept_: NDArray[np.float64]

@@ -55,6 +55,7 @@ class BinwiseTemperatureScaling(Calibrator):
         τ, the estimated spread of log T between bins.
     """
 
+    _identifier = "binwise-temperature-scaling"
     _traits = Traits("scaling", "ranking", "top label", "bins")
     _constraints: ClassVar[Mapping[str, Any]] = {"bins": Integer(1)}
     temperatures_: NDArray[np.float64]

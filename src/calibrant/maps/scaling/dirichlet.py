@@ -17,4 +17,5 @@ class DirichletCalibration(MatrixScaling):
         As `MatrixScaling`.
     """
 
+    _identifier = "dirichlet-calibration"
     _centred = False

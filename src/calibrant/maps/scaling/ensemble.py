@@ -49,6 +49,7 @@ class EnsembleTemperatureScaling(Calibrator):
         Weights of the scaled scores, of the scores as they came, and of the uniform distribution.
     """
 
+    _identifier = "ensemble-temperature-scaling"
     _traits = Traits("scaling", "ranking", "top label", "4")
     _constraints: ClassVar[Mapping[str, Any]] = {"loss": OneOf("nll", "brier")}
     temperature_: float

@@ -63,6 +63,7 @@ class GaussianProcessCalibration(Calibrator):
         The variance and length used.
     """
 
+    _identifier = "gaussian-process-calibration"
     _traits = Traits("scaling", "nothing", "full", "points")
     _constraints: ClassVar[Mapping[str, Any]] = {
         "variance": AnyOf(OneOf(None), Number(0.0, open_low=True)),

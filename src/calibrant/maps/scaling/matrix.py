@@ -59,6 +59,7 @@ class MatrixScaling(LinearScaling):
         The strength used for the slopes, the weights between classes (where there are any) and the intercepts.
     """
 
+    _identifier = "matrix-scaling"
     _traits = Traits("scaling", "nothing", "full", "K²")
     _constraints: ClassVar[Mapping[str, Any]] = {
         "strength": STRENGTH,

@@ -64,6 +64,7 @@ class OrderPreservingScaling(Calibrator):
         The precision used along log p and along the log-odds.
     """
 
+    _identifier = "order-preserving-scaling"
     _traits = Traits("scaling", "ranking", "full", "32")
     _constraints: ClassVar[Mapping[str, Any]] = {
         "form": OneOf("order-invariant", "diagonal"),

@@ -67,6 +67,7 @@ class StructuredScaling(Calibrator):
     shares_ : array of shape (parts,)
     """
 
+    _identifier = "structured-scaling"
     _constraints: ClassVar[Mapping[str, Any]] = {"shape": OneOf("matrix", "vector")}
     base_: FlooredTemperature
     curve_: list[OrderPreservingScaling]

@@ -66,6 +66,7 @@ class TemperatureScaling(Calibrator):
     3.476
     """
 
+    _identifier = "temperature-scaling"
     _traits = Traits("scaling", "ranking", "top label", "1")
     _constraints: ClassVar[Mapping[str, Any]] = {"loss": OneOf("nll", "brier")}
     _state_constraints: ClassVar[Mapping[str, Any]] = {"temperature_": Number(0, open_low=True)}

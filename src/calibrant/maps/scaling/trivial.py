@@ -31,6 +31,7 @@ class _Constant(Calibrator):
 class Identity(_Constant):
     """Leaves the scores alone: softmax of the logits, or the probabilities as they came."""
 
+    _identifier = "identity"
     _traits = Traits("scaling", "ranking", "full", "0")
 
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
@@ -43,6 +44,7 @@ class Identity(_Constant):
 class Uniform(_Constant):
     """Answers 1/K for every class: what a model that knows nothing should say."""
 
+    _identifier = "uniform"
     _traits = Traits("scaling", "ranking", "full", "0")
 
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:

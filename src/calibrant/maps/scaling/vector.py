@@ -48,6 +48,7 @@ class VectorScaling(LinearScaling):
     (2,)
     """
 
+    _identifier = "vector-scaling"
     _traits = Traits("scaling", "nothing", "each class", "2K")
     _full = False
     _centred = False
