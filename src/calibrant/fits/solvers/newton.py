@@ -22,6 +22,7 @@ Mask = NDArray[np.bool_]
 _FLATTEST = 1e-10  # curvature below this part of the largest says nothing: rounding is of that size
 _ARMIJO = 1e-4  # the part of the promised decrease that a step must bring (Nocedal & Wright, §3.1)
 _SMALLEST = 1e-12  # part of a step at which rounding decides
+_ROUNDING = 1e-7  # of a value: sums of losses in single precision are known no better, and cannot tell such steps apart
 
 
 class Sums(NamedTuple):
@@ -112,10 +113,15 @@ class _Search:
         finite = np.isfinite(found.value) & np.isfinite(found.gradient).all(axis=1)
         finite &= np.isfinite(found.hessian).all(axis=(1, 2))
         promised = self.size * self.decrease
-        better = moving & finite & (found.value <= self.sums.value - _ARMIJO * promised)
+        better = moving & finite & ((found.value <= self.sums.value - _ARMIJO * promised) | self._flatter(found))
         self._cut(moving & ~better, finite, found.value, promised)
         if better.any():
             self._accept(better, trial, found)
+
+    def _flatter(self, found: Sums) -> Mask:
+        """Where values differ by rounding alone, a step that halves the slope along it is good (Hager & Zhang 2005)."""
+        level = np.abs(found.value - self.sums.value) <= _ROUNDING * np.abs(self.sums.value)
+        return level & (np.abs((found.gradient * self.step).sum(axis=1)) <= 0.5 * self.decrease)
 
     def _cut(self, those: Mask, finite: Mask, value: Array, promised: Array) -> None:
         """Shorten steps to the minimum of the parabola through what is known, within a tenth and a half."""
