@@ -31,6 +31,7 @@ def test_parameters_reach_the_map_and_the_pieces_inside():
         "loss": "brier",
         "inputs": "probabilities",
         "classes": None,
+        "saturated": "small",
     }
     chain = make("ts > ts", loss="brier")
     assert [part.loss for part in chain.parts] == ["brier", "brier"]

@@ -24,7 +24,7 @@ from .passes import Block, Data, in_memory
 from .scanning import Given, Scan, refuse_beside_a_scan
 from .traits import Traits
 from .validation import Scores, as_embeddings, as_labels, as_scores, as_weights
-from .validation.saturation import count_zeros, floored, read_zeros, rows_without_zeros, zero_level
+from .validation.saturation import count_zeros, floored, masked_out, read_zeros, rows_without_zeros, zero_level
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -162,7 +162,11 @@ class Calibrator(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, scores: Any) -> NDArray[np.floating]:
         """Return calibrated probabilities: (n, K), rows on the simplex, float32 for float32 scores."""
-        return self._map(self._scores_to_map(scores).logits)
+        valid = self._scores_to_map(scores)
+        answer = self._map(valid.logits)
+        if valid.has_minus_infinity and self.saturated == "exact" and hasattr(self, "zero_"):
+            return masked_out(answer, valid.logits)
+        return answer
 
     def predict(self, scores: Any) -> NDArray[Any]:
         """Return the most probable class of each row; ties are broken by the raw scores."""

@@ -134,9 +134,23 @@ def _facts(source: Batches, inputs: str, classes: Any, embedded: bool) -> _Facts
     return facts if embedded else _with_zero(source, facts, inputs)
 
 
+def _again(source: Batches, rows: int) -> Iterator[_Batch]:
+    """Yield the batches once more, and see to it that they have as many rows as before."""
+    found = 0
+    for batch in _batches(source):
+        found += len(np.atleast_1d(as_array(batch.labels, "labels")[0]))
+        yield batch
+    if found != rows:
+        raise InvalidInput(
+            "a scan must start the same batches anew each time",
+            seen=f"{rows} rows at first, {found} now",
+            hint="pass a function that makes a new iterator, not one that returns an iterator used before",
+        )
+
+
 def _with_zero(source: Batches, facts: _Facts, inputs: str) -> _Facts:
     counts: ZeroCounts = np.zeros(4)
-    for batch in _batches(source):
+    for batch in _again(source, facts.rows):
         logits = as_scores(batch.scores, inputs).logits
         labels, _ = as_labels(batch.labels, facts.columns, len(logits), facts.classes)
         counts = counts + count_zeros(logits, labels, as_weights(batch.weights, len(logits)))
@@ -155,17 +169,9 @@ class _Source:
     embedded: bool
 
     def __call__(self) -> Iterator[Block]:
-        rows = 0
-        for batch in _batches(self.batches):
-            block = self._block(batch)
-            rows += len(np.atleast_1d(as_array(batch.labels, "labels")[0]))
-            yield block
-        if rows != self.facts.rows:
-            raise InvalidInput(
-                "a scan must start the same batches anew each time",
-                seen=f"{self.facts.rows} rows at first, {rows} now",
-                hint="pass a function that makes a new iterator, not one that returns an iterator used before",
-            )
+        """Yield the blocks of one pass."""
+        for batch in _again(self.batches, self.facts.rows):
+            yield self._block(batch)
 
     def _block(self, batch: _Batch) -> Block:
         known = self.facts

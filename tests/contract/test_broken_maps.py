@@ -106,8 +106,8 @@ class KeepsFunction(Own):
 
 
 class LeavesNoReport(Own):
-    def fit_sample(self, sample, *, check=False):
-        report = super().fit_sample(sample, check=check)
+    def fit_data(self, data, *, check=False):
+        report = super().fit_data(data, check=check)
         del self.fit_report_
         return report
 
@@ -180,7 +180,7 @@ def test_all_failures_are_collected():
 def test_a_check_does_not_fit_the_map_it_is_given():
     map_ = TemperatureScaling(loss="brier")
     check_calibrator(map_)
-    assert vars(map_) == {"loss": "brier", "inputs": "logits", "classes": None}
+    assert vars(map_) == {"loss": "brier", "inputs": "logits", "classes": None, "saturated": "small"}
 
 
 def test_only_calibrators_can_be_checked():

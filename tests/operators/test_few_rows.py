@@ -4,13 +4,13 @@ import warnings
 
 import numpy as np
 import pytest
-from calibrant.fit_report import label_losses
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.conftest import overconfident
 
 from calibrant import CalibrationWarning, Chain, Mixture, OneVsRest, PlattScaling, TemperatureScaling, make
 from calibrant.arrays import softmax
+from calibrant.fits.judge import label_losses
 from calibrant.operators.one_vs_rest import _too_few
 from calibrant.passes import Block
 

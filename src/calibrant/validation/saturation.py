@@ -16,7 +16,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ZERO_LOG", "ZeroCounts", "count_zeros", "floored", "read_zeros", "rows_without_zeros", "zero_level"]
+__all__ = [
+    "ZERO_LOG",
+    "ZeroCounts",
+    "count_zeros",
+    "floored",
+    "masked_out",
+    "read_zeros",
+    "rows_without_zeros",
+    "zero_level",
+]
 
 # log of the smallest positive float32: what an exact zero among probabilities at most was before it was rounded away.
 ZERO_LOG = -104.0
@@ -75,3 +84,12 @@ def floored(logits: NDArray[np.floating], where: NDArray[np.bool_] | None = None
     smallest = np.where(np.isneginf(logits), np.inf, logits).min(axis=1, keepdims=True)
     floor = np.minimum(logits.max(axis=1, keepdims=True) + logits.dtype.type(ZERO_LOG), smallest)
     return np.where(zero, floor, logits)
+
+
+def masked_out(probabilities: NDArray[np.floating], logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return the probabilities with exact zeros where the logits are -inf, the rest scaled up to sum to one."""
+    kept = ~np.isneginf(logits)
+    left = np.where(kept, probabilities, 0)
+    total = left.sum(axis=1, keepdims=True)
+    even = kept / kept.sum(axis=1, keepdims=True)
+    return np.where(total > 0, left / np.where(total > 0, total, 1), even).astype(probabilities.dtype)

@@ -4,12 +4,22 @@ import warnings
 
 import numpy as np
 import pytest
-from calibrant.fit_report import FitReport, held_out, label_losses, mean_loss, row_losses, tell, with_held_out
 from tests.conftest import overconfident
 
 from calibrant import CalibrationWarning, Identity, Uniform, make
 from calibrant.arrays import softmax
-from calibrant.passes import Block
+from calibrant.fits.judge import (
+    Comparison,
+    cross_validate,
+    estimate,
+    judged,
+    label_losses,
+    mean_losses,
+    row_losses,
+    tell,
+)
+from calibrant.fits.report import FitReport
+from calibrant.passes import Block, in_memory, in_stream
 
 
 def _report(**more):
@@ -36,7 +46,8 @@ def test_mean_loss_follows_the_weights():
     weights = np.random.default_rng(1).uniform(size=40)
     sample = _sample(weights=weights)
     rows = row_losses("nll", softmax(sample.logits), sample.labels)
-    assert mean_loss("nll", softmax(sample.logits), sample) == pytest.approx(weights @ rows / weights.sum())
+    before, after = mean_losses(in_memory(sample), softmax, softmax)
+    assert before == after == pytest.approx(weights @ rows / weights.sum())
 
 
 def test_harm_is_what_exceeds_its_standard_error():
@@ -55,20 +66,57 @@ def test_held_out_losses_come_from_rows_the_fit_did_not_see():
         seen.append(rest)
         return softmax
 
-    report = held_out(_report(), sample, fit, softmax)
+    report = cross_validate(_report(), in_memory(sample), fit, softmax)
     assert len(seen) == 5
     assert all(rest.n == 32 for rest in seen)
-    assert report.held_out_after == pytest.approx(mean_loss("nll", softmax(sample.logits), sample))
+    assert report.held_out_after == pytest.approx(mean_losses(in_memory(sample), softmax, softmax)[0])
     assert report.held_out_error == 0
-    assert held_out(_report(), _sample(n=9), fit, softmax).held_out_after is None
+    assert cross_validate(_report(), in_memory(_sample(n=9)), fit, softmax).held_out_after is None
 
 
 def test_held_out_error_is_the_standard_error_of_the_difference():
     generator = np.random.default_rng(2)
     before, after, ones = generator.uniform(size=50), generator.uniform(size=50), np.ones(50)
-    report = with_held_out(_report(), before, after, ones)
+    report = judged(_report(), Comparison.of(before, after, ones))
     assert report.held_out_error == pytest.approx((after - before).std() / np.sqrt(50))
-    assert with_held_out(_report(), before, np.where(np.arange(50) == 3, np.inf, after), ones).harms
+    assert judged(_report(), Comparison.of(before, np.where(np.arange(50) == 3, np.inf, after), ones)).harms
+
+
+def test_comparisons_of_parts_add_up_and_forget_rows_of_weight_zero():
+    generator = np.random.default_rng(2)
+    before, after, weights = generator.uniform(size=(3, 50))
+    whole = Comparison.of(before, after, weights)
+    parts = Comparison.of(before[:7], after[:7], weights[:7]) + Comparison.of(before[7:], after[7:], weights[7:])
+    np.testing.assert_allclose(whole.sums, parts.sums)
+    absent = Comparison.of(np.append(before, np.inf), np.append(after, 1.0), np.append(weights, 0.0))
+    np.testing.assert_array_equal(whole.sums, absent.sums)
+
+
+def test_the_verdict_knows_neither_blocks_nor_order():
+    z, y = overconfident(600, 4, seed=3)
+    block = Block(z, y, None, 4)
+    order = np.random.default_rng(0).permutation(600)
+    turned = block.take(order)
+    cuts = [(0, 1), (1, 1), (1, 250), (250, 600)]
+    stream = in_stream(lambda: (turned.take(slice(a, b)) for a, b in cuts), 4, 4, z.dtype)
+    reports = []
+    for data in (in_memory(block), in_memory(turned), stream):
+        fitted = make("isotonic-s")
+        reports.append(fitted.fit_data(data, check=True))
+    for report in reports[1:]:
+        for name in ("held_out_before", "held_out_after", "held_out_error"):
+            assert getattr(report, name) == pytest.approx(getattr(reports[0], name), rel=1e-9)
+
+
+def test_akaikes_estimate_adds_what_the_rows_determine():
+    z, y = overconfident(5000, 4, seed=3)
+    fitted = make("ts").fit(z, y)
+    report = estimate(_report(), in_memory(Block(z, y, None, 4)), softmax, fitted.predict_proba, 7.0)
+    assert report.held_out_before == 1.0
+    assert report.held_out_after == pytest.approx(0.9 + 7.0 / 5000)
+    gains = label_losses(softmax(z), y) - label_losses(fitted.predict_proba(z), y)
+    assert report.held_out_error == pytest.approx(gains.std() / np.sqrt(5000), rel=0.1)  # from 2,000 of the rows
+    assert report.details["effective_parameters"] == 7.0
 
 
 def test_folds_that_share_rows_widen_the_error():
@@ -77,13 +125,14 @@ def test_folds_that_share_rows_widen_the_error():
     p = generator.dirichlet(np.ones(3), size=40)
     gains = label_losses(softmax(sample.logits), sample.labels) - label_losses(p, sample.labels)
     answers = dict(zip(map(bytes, sample.logits), p, strict=True))
-    report = held_out(
-        _report(), sample, lambda rest: lambda z: np.array([answers[row.tobytes()] for row in z]), softmax
+    report = cross_validate(
+        _report(), in_memory(sample), lambda rest: lambda z: np.array([answers[row.tobytes()] for row in z]), softmax
     )
     assert report.held_out_before - report.held_out_after == pytest.approx(gains.mean())
     assert report.held_out_error == pytest.approx(1.5 * gains.std() / np.sqrt(40))
     before, ones = gains[:8] * 2, np.ones(8)
-    alone, one_fold = (with_held_out(_report(), before, before - gains[:8], ones, rows) for rows in (np.inf, 32))
+    found = Comparison.of(before, before - gains[:8], ones)
+    alone, one_fold = (judged(_report(), found, rows) for rows in (np.inf, 32))
     assert one_fold.held_out_error == pytest.approx(np.sqrt(1.25) * alone.held_out_error)
 
 
