@@ -23,7 +23,7 @@ from .parameters import OneOf, check_parameters
 from .passes import Block, Data, in_memory
 from .scanning import Given, Scan, refuse_beside_a_scan
 from .traits import Traits
-from .validation import Scores, as_embeddings, as_labels, as_scores, as_weights
+from .validation import Scores, as_embeddings, as_labels, as_scores, as_weights, column_order, says_nothing
 from .validation.saturation import count_zeros, floored, masked_out, read_zeros, rows_without_zeros, zero_level
 
 if TYPE_CHECKING:
@@ -240,26 +240,30 @@ class Calibrator(ClassifierMixin, BaseEstimator):
                 seen=f"shape {valid.shape}",
                 hint="Reshape your data" if len(valid.shape) == 1 else "",
             )
-        self._check_columns(valid)
+        valid = self._in_order(valid)
         if not valid.has_minus_infinity or self.saturated == "exact" or not hasattr(self, "zero_"):
             return valid
         return replace(valid, logits=read_zeros(valid.logits, self.zero_))
 
     def _remember_columns(self, names: tuple[Any, ...] | None, count: int) -> None:
         self.n_features_in_ = count
-        if names is not None and all(isinstance(c, str) for c in names):
-            self.feature_names_in_ = np.asarray(names, dtype=object)
+        if names is not None and (all(isinstance(c, str) for c in names) or not says_nothing(names)):
+            self.feature_names_in_ = np.asarray([str(c) for c in names], dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _check_columns(self, valid: Scores) -> None:
+    def _in_order(self, valid: Scores) -> Scores:
+        """Return the columns of a frame in the order they had in fit: their names decide."""
         known = getattr(self, "feature_names_in_", None)
-        if known is None or valid.columns is None or list(known) == list(valid.columns):
-            return
-        raise InvalidInput(
-            "The feature names should match those that were passed during fit: the columns differ",
-            seen=", ".join(map(str, valid.columns[:6])),
-            allowed=", ".join(map(str, known[:6])),
+        if valid.columns is None or (known is not None and list(known) == list(valid.columns)):
+            return valid
+        order = column_order(valid.columns, known, None if self.traits.needs == "embeddings" else self.classes_)
+        if order is None:
+            return valid
+        return replace(
+            valid,
+            logits=np.ascontiguousarray(valid.logits[:, order]),
+            columns=tuple(valid.columns[i] for i in order),
         )
 
 

@@ -122,6 +122,12 @@ def _facts(source: Batches, inputs: str, classes: Any, embedded: bool) -> _Facts
         width = 2 if matrix.ndim == 1 or matrix.shape[1] == 1 else matrix.shape[1]
         if columns and width != columns:
             raise InvalidInput("the batches of a scan differ in columns", seen=f"{columns} and {width}")
+        if names is not None and found is not None and tuple(found) != tuple(names):
+            raise InvalidInput(
+                "the batches of a scan differ in the names or the order of their columns",
+                seen=", ".join(map(str, found[:6])),
+                allowed=", ".join(map(str, names[:6])),
+            )
         columns, names = width, names or found
         dtype = np.promote_types(dtype, matrix.dtype)
         rows += len(matrix)

@@ -2,5 +2,13 @@
 
 from .contract import ContractBroken, calibrator_checks, check_calibrator
 from .estimator_checks import NOT_APPLICABLE, expected_failed_checks
+from .merging import check_merging
 
-__all__ = ["NOT_APPLICABLE", "ContractBroken", "calibrator_checks", "check_calibrator", "expected_failed_checks"]
+__all__ = [
+    "NOT_APPLICABLE",
+    "ContractBroken",
+    "calibrator_checks",
+    "check_calibrator",
+    "check_merging",
+    "expected_failed_checks",
+]

@@ -7,7 +7,7 @@ from functools import partial
 
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
-from . import answers, embeddings, fits, inputs, parameters, refusals
+from . import answers, embeddings, fits, inputs, merging, parameters, refusals
 
 __all__ = ["ContractBroken", "calibrator_checks", "check_calibrator"]
 
@@ -35,7 +35,7 @@ def calibrator_checks(calibrator: Calibrator) -> Iterator[tuple[str, Callable[[]
         raise InvalidInput("calibrator must be an instance of Calibrator", seen=repr(calibrator))
     rooms: list[dict[str, Check]] = [parameters.CHECKS]
     if calibrator.traits.needs == "scores":
-        rooms += [answers.CHECKS, fits.CHECKS, inputs.CHECKS, refusals.CHECKS]
+        rooms += [answers.CHECKS, fits.CHECKS, merging.CHECKS, inputs.CHECKS, refusals.CHECKS]
     else:
         rooms += [embeddings.CHECKS]
     for room in rooms:

@@ -1,0 +1,190 @@
+"""Whether an answer depends on how rows are cut into blocks, on the order in which results merge, or on row order.
+
+`check_merging` takes a map, or a metric that is a state (update, merge, finalise). A map is fitted by an engine that
+behaves like a cluster: every pass is pickled and sent to every block, what comes back is pickled too, and partial
+results merge in a random order, in a tree. A pass that carries rows along is found by its size.
+"""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..calibrator import Calibrator
+from ..errors import CalibrationWarning
+from ..passes import Block, Data, in_memory
+from ..passes.statistic import merge
+from ..passes.view import View, start
+from .problems import Problem, problem, require, sizes
+
+__all__ = ["CHECKS", "ScatteredEngine", "check_merging"]
+
+_ROWS = 1500
+_CARRIED = 64_000  # bytes that a pass may take beyond a few numbers a row where the map says that it needs these
+_PER_ROW = 64  # bytes: eight numbers
+_CLOSE = 1e-5
+_REPORTED = ("loss_before", "loss_after", "held_out_before", "held_out_after", "held_out_error")
+
+
+@dataclass(eq=False)
+class ScatteredEngine:
+    """Blocks as workers of a cluster would have them; ``largest`` is the size of the largest pass that was sent."""
+
+    blocks: list[Block]
+    views: tuple[View, ...] = ()
+    seed: int = 0
+    largest: list[int] = field(default_factory=lambda: [0])
+
+    def reduce(self, function: Callable[[Block], Any]) -> Any:
+        """Send the function to every block, and merge what comes back two at a time, in any order."""
+        sent = pickle.dumps((function, self.views))
+        self.largest[0] = max(self.largest[0], len(sent))
+        generator = np.random.default_rng(self.seed)
+        found = list(self._answers(sent))
+        while len(found) > 1:
+            one, two = generator.choice(len(found), 2, replace=False)
+            both = merge(found[one], found[two])
+            found = [part for i, part in enumerate(found) if i not in (one, two)] + [both]
+        return found[0] if found else None
+
+    def _answers(self, sent: bytes) -> Iterator[Any]:
+        # The views of a pass are started once: rows that are alike are counted through all blocks.
+        function, views = pickle.loads(sent)
+        started = [start(view) for view in views]
+        for block in self.blocks:
+            for view in started:
+                block = view(block)
+            if block.n:
+                yield pickle.loads(pickle.dumps(function(block)))
+
+    def viewed(self, view: View) -> ScatteredEngine:
+        """Return the rows as a view shows them."""
+        return ScatteredEngine(self.blocks, (*self.views, view), self.seed, self.largest)
+
+
+def _cuts(labels: NDArray[np.int64]) -> dict[str, list[NDArray[np.int64]]]:
+    """Ways to cut rows into blocks: each a list of row numbers."""
+    n = len(labels)
+    whole, uneven = np.arange(n), [1, 2, n // 20, n // 3, n // 2, n - 3]
+    nothing = np.zeros(0, dtype=np.int64)
+    return {
+        "one block": [whole],
+        "two blocks": np.array_split(whole, 2),
+        "seven uneven blocks": np.split(whole, uneven),
+        "an empty block": [nothing, whole[: n // 2], nothing, whole[n // 2 :], nothing],
+        "blocks without some of the classes": [np.flatnonzero(labels == k) for k in range(labels.max() + 1)],
+    }
+
+
+def scattered(data: Problem, rows: list[NDArray[np.int64]], k: int, weights: Any = None, seed: int = 0) -> Data:
+    """Return the problem's rows as data on workers."""
+    block = Block(data.scores, data.labels, weights, k)
+    engine = ScatteredEngine([block.take(part) for part in rows], seed=seed)
+    return Data(engine, k, k, data.scores.dtype)
+
+
+def _fitted(calibrator: Calibrator, data: Data) -> Calibrator:
+    copy = calibrator.unfitted()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)
+        copy.fit_data(data, check=True)
+    return copy
+
+
+def blocks_do_not_matter(calibrator: Calibrator) -> None:
+    """Give the same map and the same report however rows are cut, and send no rows to the blocks."""
+    for k in sizes(calibrator, (2, 4)):
+        data = problem(_ROWS, k, seed=k)
+        whole = _fitted(calibrator, in_memory(Block(data.scores, data.labels, None, k)))
+        wanted = whole._map(data.other)
+        per_row = _PER_ROW if calibrator.traits.sees in ("rows", "sample") else 0
+        for seed, (words, rows) in enumerate(_cuts(data.labels).items()):
+            parts = scattered(data, rows, k, seed=seed)
+            found = _fitted(calibrator, parts)
+            gap = float(np.abs(found._map(data.other) - wanted).max())
+            require(gap <= _CLOSE, f"{words}: probabilities differ by up to {gap:.3g}")
+            _require_same_report(whole, found, words)
+            engine = parts.engine
+            assert isinstance(engine, ScatteredEngine)
+            most = _CARRIED + per_row * _ROWS * k
+            require(engine.largest[0] <= most, f"a pass of {engine.largest[0]} bytes carries rows along")
+
+
+def row_order_does_not_change_the_report(calibrator: Calibrator) -> None:
+    """Say the same of a fit whatever the order of its rows."""
+    for k in sizes(calibrator, (2, 4)):
+        for n in (200, _ROWS):
+            data = problem(n, k, seed=k)
+            block = Block(data.scores, data.labels, None, k)
+            order = np.random.default_rng(4).permutation(n)
+            one, two = (_fitted(calibrator, in_memory(rows)) for rows in (block, block.take(order)))
+            _require_same_report(one, two, "rows in another order")
+
+
+def _require_same_report(one: Calibrator, two: Calibrator, words: str) -> None:
+    for name in _REPORTED:
+        a, b = getattr(one.fit_report_, name), getattr(two.fit_report_, name)
+        same = a is b or (a is not None and b is not None and np.isclose(a, b, rtol=1e-6, atol=1e-9))
+        require(same, f"{words}: fit_report_.{name} is {b!r} instead of {a!r}")
+
+
+CHECKS = {check.__name__: check for check in (blocks_do_not_matter, row_order_does_not_change_the_report)}
+
+
+def check_merging(piece: Any) -> None:
+    """Check that a map or a metric answers the same for any blocks and any order of merging.
+
+    Parameters
+    ----------
+    piece : Calibrator, or callable
+        A map (it is cloned, never fitted), or a function that makes an empty state of a metric: with ``update(y_true,
+        y_prob)``, ``merge(other)`` or ``+``, and ``finalise()``.
+
+    Raises
+    ------
+    AssertionError
+        That says what differs.
+
+    Examples
+    --------
+    >>> from calibrant import TemperatureScaling
+    >>> from calibrant.metrics import BinnedState
+    >>> check_merging(TemperatureScaling())
+    >>> check_merging(BinnedState)
+    """
+    if isinstance(piece, Calibrator):
+        for check in CHECKS.values():
+            check(piece)
+    else:
+        _check_state(piece)
+
+
+def _check_state(make: Callable[[], Any]) -> None:
+    data = problem(_ROWS, 4, seed=1)
+    p = np.exp(data.scores - data.scores.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    wanted = np.asarray(_updated(make(), data.labels, p).finalise(), dtype=np.float64)
+    for words, rows in _cuts(data.labels).items():
+        if words.startswith("blocks without"):
+            rows = rows[::-1]
+        total = make()
+        for part in rows:
+            if len(part):
+                total = _merged(_updated(make(), data.labels[part], p[part]), total)
+        found = np.asarray(total.finalise(), dtype=np.float64)
+        require(np.allclose(found, wanted, rtol=1e-9, atol=1e-12), f"{words}: {found} instead of {wanted}")
+
+
+def _updated(state: Any, labels: NDArray[np.int64], p: NDArray[np.float64]) -> Any:
+    changed = state.update(labels, p)
+    return state if changed is None else changed
+
+
+def _merged(one: Any, two: Any) -> Any:
+    return one + two if hasattr(one, "__add__") else one.merge(two)
