@@ -15,14 +15,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .quadratic import quadratic_step
+
 __all__ = ["Found", "Sums", "newton"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-_FLATTEST = 1e-10  # curvature below this part of the largest says nothing: rounding is of that size
 _ARMIJO = 1e-4  # the part of the promised decrease that a step must bring (Nocedal & Wright, §3.1)
-_SMALLEST = 1e-12  # part of a step at which rounding decides
-_ROUNDING = 1e-7  # of a value: sums of losses in single precision are known no better, and cannot tell such steps apart
+_ROUNDING = 1e-15  # of the value: a change that floating point does not show
+_SINGLE = 1e-7  # of a value: sums of losses in single precision are known no better, and cannot tell such steps apart
+_ULPS = 1e-15  # an unknown as close to its bound as this part of its step's ends is on it
+_GENTLE = 3  # cuts of a step to no less than a tenth; one that is still too long is cut ever more boldly
+_CURVED = 0.1  # part of a last step's promise that curvature must account for, or it is not taken unseen
 
 
 class Sums(NamedTuple):
@@ -58,6 +62,9 @@ def newton(
 ) -> Found:
     """Minimise G smooth functions of d unknowns each, all in the same passes.
 
+    A step minimises the quadratic through value, gradient and Hessian within the bounds (`quadratic_step`); it is cut
+    until the value falls.
+
     Parameters
     ----------
     problem : callable
@@ -66,9 +73,12 @@ def newton(
     start : array of shape (G, d)
     tolerance : float or array of shape (G,)
         A problem has arrived when Newton's step promises a smaller decrease of its value. That step is then taken
-        without another pass: what it leaves is far smaller still, as Newton's error is squared at every step.
+        without another pass: what it leaves is far smaller still, as Newton's error is squared at every step. The sums
+        returned are moved along with it, as the quadratic has them.
     low, high : float or array
-        Bounds of the unknowns. One that lies on its bound and wants to leave is held there.
+        Bounds of the unknowns.
+    most : int
+        Passes after which a problem that has not arrived is left where it is.
     known : Sums, optional
         The sums at the start, where an earlier pass has them.
     """
@@ -90,98 +100,107 @@ class _Search:
         high: Array | float,
         known: Sums | None,
     ) -> None:
-        self.problem, self.low, self.high, self.tolerance = problem, low, high, tolerance
-        self.theta = np.clip(np.array(start, dtype=np.float64), low, high)
+        self.problem, self.tolerance = problem, tolerance
+        self.low, self.high = (
+            np.broadcast_to(np.asarray(bound, dtype=np.float64), start.shape) for bound in (low, high)
+        )
+        self.theta = np.clip(np.array(start, dtype=np.float64), self.low, self.high)
+        everyone = np.ones(len(start), dtype=bool)
         self.passes = int(known is None)
-        sums = problem(self.theta, np.ones(len(start), dtype=bool)) if known is None else known
-        self.sums = Sums(*(np.array(part, dtype=np.float64) for part in sums))
-        self.size = np.ones(len(start))
-        self.step, self.decrease = self._newton_step(self.theta, self.sums)
+        self.sums = Sums(*(np.array(part, dtype=np.float64) for part in known or self._sums_at(self.theta, everyone)))
+        self.step, self.decrease = np.zeros(start.shape), np.zeros(len(start))
+        self.size, self.cuts, self.finite = np.ones(len(start)), np.zeros(len(start), dtype=int), _finite(self.sums)
+        self._aim(everyone)
 
     @property
     def moving(self) -> Mask:
-        return (self.decrease > self.tolerance) & (self.size > _SMALLEST)
+        return (self.decrease > self.tolerance) & ~self.exhausted
+
+    @property
+    def exhausted(self) -> Mask:
+        """Whether what is left of the step could change the value by rounding only."""
+        return self.size * self.decrease <= _ROUNDING * np.abs(self.sums.value)
+
+    def _sums_at(self, theta: Array, wanted: Mask) -> Sums:
+        with np.errstate(all="ignore"):  # a step may leave what floating point can hold; such steps are cut
+            return self.problem(theta, wanted)
 
     def advance(self) -> None:
         """One pass: try the steps, take those that lower their value enough, and cut the others."""
         moving = self.moving
-        trial = self.theta + np.where(moving, self.size, 0.0)[:, None] * self.step
-        trial = np.clip(trial, self.low, self.high)
-        with np.errstate(all="ignore"):  # a step may leave what floating point can hold; such steps are cut
-            found = self.problem(trial, moving)
+        trial = self._within(np.where(moving, self.size, 0.0)[:, None] * self.step)
+        found = self._sums_at(trial, moving)
         self.passes += 1
-        finite = np.isfinite(found.value) & np.isfinite(found.gradient).all(axis=1)
-        finite &= np.isfinite(found.hessian).all(axis=(1, 2))
+        self.finite = np.where(moving, _finite(found), self.finite)
         promised = self.size * self.decrease
-        better = moving & finite & ((found.value <= self.sums.value - _ARMIJO * promised) | self._flatter(found))
-        self._cut(moving & ~better, finite, found.value, promised)
+        lower = (found.value <= self.sums.value - _ARMIJO * promised) | self._flatter(found)
+        better = moving & self.finite & lower
+        self._cut(moving & ~better, found.value, promised)
         if better.any():
             self._accept(better, trial, found)
 
     def _flatter(self, found: Sums) -> Mask:
         """Where values differ by rounding alone, a step that halves the slope along it is good (Hager & Zhang 2005)."""
-        level = np.abs(found.value - self.sums.value) <= _ROUNDING * np.abs(self.sums.value)
-        return level & (np.abs((found.gradient * self.step).sum(axis=1)) <= 0.5 * self.decrease)
+        with np.errstate(all="ignore"):
+            level = np.abs(found.value - self.sums.value) <= _SINGLE * np.abs(self.sums.value)
+            return level & (np.abs((found.gradient * self.step).sum(axis=1)) <= 0.5 * self.decrease)
 
-    def _cut(self, those: Mask, finite: Mask, value: Array, promised: Array) -> None:
-        """Shorten steps to the minimum of the parabola through what is known, within a tenth and a half."""
+    def _within(self, step: Array) -> Array:
+        """Return where steps lead, within the bounds, and on them where rounding alone would keep them off."""
+        with np.errstate(all="ignore"):
+            trial = self.theta + step
+            for bound in (self.low, self.high):
+                close = np.abs(trial - bound) <= _ULPS * (np.abs(self.theta) + np.abs(trial))
+                trial = np.where(close, bound, trial)
+        return np.clip(trial, self.low, self.high)
+
+    def _cut(self, those: Mask, value: Array, promised: Array) -> None:
+        """Shorten steps to the minimum of the parabola through what is known: to a half at most, a tenth at least.
+
+        After three cuts it is a tenth at most, and 10⁻², 10⁻⁴, 10⁻⁸ … at least.
+        """
         if not those.any():
             return
-        rise = np.where(finite, value - self.sums.value, np.inf)[those] + promised[those]
+        rise = np.where(self.finite, value - self.sums.value, np.inf)[those] + promised[those]
         best = np.divide(promised[those], 2 * rise, out=np.zeros(len(rise)), where=rise > 0)
-        self.size[those] *= np.clip(best, 0.1, 0.5)
+        bold = np.clip(self.cuts[those] - _GENTLE + 1, 0, 8)
+        self.size[those] *= np.clip(best, 0.1 ** (2.0**bold), np.where(bold > 0, 0.1, 0.5))
+        self.cuts[those] += 1
 
     def _accept(self, those: Mask, trial: Array, found: Sums) -> None:
         self.theta[those] = trial[those]
         for mine, new in zip(self.sums, found, strict=True):
             mine[those] = new[those]
-        self.size[those] = 1.0
-        here = Sums(*(part[those] for part in self.sums))
-        self.step[those], self.decrease[those] = self._newton_step(self.theta[those], here, those)
+        self.size[those], self.cuts[those] = 1.0, 0
+        self._aim(those)
+
+    def _aim(self, those: Mask) -> None:
+        """Set the next step of some problems, and the decrease that its slope promises."""
+        theta, gradient = self.theta[those], self.sums.gradient[those]
+        length = np.maximum(1.0, np.abs(theta))
+        room = self.low[those] - theta, self.high[those] - theta
+        step = quadratic_step(self.sums.hessian[those], gradient, *room, length)
+        with np.errstate(all="ignore"):
+            decrease = -(gradient * step).sum(axis=1)
+        usable = np.isfinite(decrease) & np.isfinite(self.sums.value[those])
+        self.step[those] = np.where(usable[:, None], step, 0.0)
+        self.decrease[those] = np.where(usable, np.maximum(decrease, 0.0), 0.0)
 
     def finish(self) -> Found:
         """Take the last steps, and say which problems have arrived."""
-        arrived = self.decrease <= self.tolerance
-        last = np.clip(self.theta + self.step, self.low, self.high)
-        self.theta = np.where(arrived[:, None], last, self.theta)
-        value = self.sums.value - np.where(arrived, 0.5 * self.decrease, 0.0)
-        return Found(self.theta, self.sums._replace(value=value), self.passes, arrived | (self.size <= _SMALLEST))
-
-    def _newton_step(self, theta: Array, sums: Sums, those: Mask | None = None) -> tuple[Array, Array]:
-        """Return steps and the decrease that their slope promises; unknowns held at a bound stay there."""
-        low, high = (self._bound(bound, theta.shape, those) for bound in (self.low, self.high))
-        held = ((theta <= low) & (sums.gradient > 0)) | ((theta >= high) & (sums.gradient < 0))
-        gradient = np.where(held, 0.0, sums.gradient)
-        step = _solve(sums.hessian, gradient, held)
-        step = np.clip(theta + step, low, high) - theta
-        step = np.where(np.isfinite(step), step, 0.0)
-        return step, np.maximum(-(gradient * step).sum(axis=1), 0.0)
-
-    @staticmethod
-    def _bound(bound: Array | float, shape: tuple[int, ...], those: Mask | None) -> Array | float:
-        if np.ndim(bound) < 2 or those is None:
-            return bound
-        return np.broadcast_to(np.asarray(bound), (len(those), shape[1]))[those]
+        arrived = (self.decrease <= self.tolerance) & _finite(self.sums)
+        with np.errstate(all="ignore"):
+            bend = np.einsum("gij,gj->gi", self.sums.hessian, self.step)
+            curvature = (self.step * bend).sum(axis=1)
+            known = arrived & (curvature >= _CURVED * self.decrease) & (curvature <= 2 * self.decrease)
+        step = np.where(known[:, None], self.step, 0.0)
+        value = self.sums.value - np.where(known, self.decrease - 0.5 * curvature, 0.0)
+        gradient = self.sums.gradient + np.where(known[:, None], bend, 0.0)
+        theta = self._within(step)
+        converged = arrived | (self.exhausted & self.finite)
+        return Found(theta, Sums(value, gradient, self.sums.hessian), self.passes, converged)
 
 
-def _solve(hessian: Array, gradient: Array, held: Mask) -> Array:
-    """Return -|H|⁻¹ g: negative curvature counts as positive, so that every step descends.
-
-    Unknowns are scaled by their own curvature first. Where nothing curves at all, the step is of the gradient's sign
-    and the line search finds its length.
-    """
-    if gradient.shape[1] == 1:
-        curvature = np.abs(hessian[:, :, 0])
-        flat = ~(curvature > 0)
-        return np.where(flat, -np.sign(gradient), -gradient / np.where(flat, 1.0, curvature))
-    diagonal = np.abs(np.einsum("gii->gi", hessian))
-    scale = np.sqrt(np.where((diagonal > 0) & ~held, diagonal, 1.0))
-    unit = hessian / (scale[:, :, None] * scale[:, None, :])
-    unit = np.where(held[:, :, None] | held[:, None, :], 0.0, unit)
-    with np.errstate(over="ignore", invalid="ignore"):
-        values, vectors = np.linalg.eigh(np.where(np.isfinite(unit), unit, 0.0))
-        values = np.abs(values)
-        largest = values.max(axis=1, keepdims=True)
-        values = np.where(values > _FLATTEST * largest, values, np.where(largest > 0, np.inf, 1.0))
-        turned = np.einsum("gij,gi->gj", vectors, gradient / scale) / values
-        return -np.einsum("gij,gj->gi", vectors, turned) / scale
+def _finite(sums: Sums) -> Mask:
+    found = np.isfinite(sums.value) & np.isfinite(sums.gradient).all(axis=1)
+    return found & np.isfinite(sums.hessian).all(axis=(1, 2))
