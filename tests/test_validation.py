@@ -185,8 +185,9 @@ def test_pandas_and_polars_are_welcome():
         assert map_.classes_.tolist() == ["cat", "ant", "bee"]
         assert map_.temperature_ == wanted.temperature_
     assert map_.feature_names_in_.tolist() == ["cat", "ant", "bee"]
+    np.testing.assert_array_equal(map_.predict(frame[["ant", "bee", "cat"]]), map_.predict(frame))
     with pytest.raises(ValueError, match="feature names should match"):
-        map_.predict(frame[["ant", "bee", "cat"]])
+        map_.predict(frame.rename(columns={"ant": "fox"}))
     table = polars.DataFrame({"cat": z[:, 0], "ant": z[:, 1], "bee": z[:, 2]})
     for labels in (polars.Series(y), polars.Series(y).cast(polars.Categorical)):
         assert TemperatureScaling().fit(table, labels).temperature_ == wanted.temperature_

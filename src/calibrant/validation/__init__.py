@@ -1,6 +1,7 @@
 """The one place where user input is checked and becomes arrays."""
 
 from .arrays import SIMPLEX_TOLERANCE, as_array, as_matrix, as_weights
+from .columns import column_order, says_nothing
 from .labels import as_labels
 from .probabilities import Probabilities, as_probabilities, label_hits, refuse_swapped
 from .saturation import floored
@@ -17,7 +18,9 @@ __all__ = [
     "as_probabilities",
     "as_scores",
     "as_weights",
+    "column_order",
     "floored",
     "label_hits",
     "refuse_swapped",
+    "says_nothing",
 ]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidInput
 from .arrays import as_array
+from .columns import order_of, says_nothing, without_affixes
 
 __all__ = ["as_labels"]
 
@@ -20,9 +21,9 @@ def as_labels(
     """Labels as column indices, and the classes in the order of the columns.
 
     The classes are, in this order of preference: the ones given; the column names of the frame that held the scores,
-    when every label is one of them; 0 … K-1, when every label is such an integer; the sorted distinct labels, when
-    there are exactly K (False and True too). Without a number of columns to fit (``k`` None, for embeddings) they are
-    the ones given or the sorted distinct labels.
+    when every label is one of them (all columns may carry one prefix and suffix: ``p_ant``, ``p_bee``); 0 … K-1, when
+    every label is such an integer; the sorted distinct labels, when there are exactly K (False and True too). Without a
+    number of columns to fit (``k`` None, for embeddings) they are the ones given or the sorted distinct labels.
     """
     labels = _label_array(y, n, name)
     if k is None:
@@ -30,9 +31,10 @@ def as_labels(
         classes = np.unique(labels) if classes is None else classes
     if classes is not None:
         known = _known_classes(classes, k)
+        _refuse_contradiction(known, columns)
         return _positions(labels, known, name), known
-    if columns is not None and set(labels.tolist()) <= set(columns):
-        known = _plain(np.array(columns, dtype=object))
+    known = None if columns is None else _named_classes(labels, columns)
+    if known is not None:
         return _positions(labels, known, name), known
     if labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < k:
         return labels.astype(np.int64, copy=False), np.arange(k)
@@ -55,6 +57,38 @@ def _known_classes(classes: Any, k: int) -> NDArray[Any]:
             seen=f"shape {known.shape} for {k} columns: {_shorten(known.ravel())}",
         )
     return known
+
+
+def _refuse_contradiction(known: NDArray[Any], columns: tuple[Any, ...] | None) -> None:
+    """Raise where the columns of a frame name the classes in another order than the user does."""
+    if columns is None or says_nothing(columns):
+        return
+    order = order_of(columns, known.tolist())
+    if order is not None and (order != np.arange(len(known))).any():
+        raise InvalidInput(
+            "classes names the columns of the scores in another order than the columns themselves",
+            seen=f"{_shorten(known)} for columns {', '.join(str(c) for c in columns[:6])}",
+            hint="leave classes away: the names of the columns say which is which",
+        )
+
+
+def _named_classes(labels: NDArray[Any], columns: tuple[Any, ...]) -> NDArray[Any] | None:
+    """The classes that a frame's columns name, where every label is one of them."""
+    distinct = set(labels.tolist())
+    if distinct <= set(columns):
+        return _plain(np.array(columns, dtype=object))
+    names = without_affixes([str(c) for c in columns], [str(label) for label in distinct])
+    if names is None:
+        return None
+    if labels.dtype.kind not in "iu":
+        return np.array(names) if labels.dtype.kind == "U" else None
+    # A number inside a name may be any number: it is taken for the class if the columns are numbered 0 … K-1, in
+    # whatever order, or have exactly the numbers of the labels.
+    if not all(name.isdigit() and str(int(name)) == name for name in names):
+        return None
+    numbers = [int(name) for name in names]
+    meant = set(numbers) == set(range(len(numbers))) or set(numbers) == distinct
+    return np.array(numbers) if meant and len(set(numbers)) == len(numbers) else None
 
 
 def _label_array(y: Any, n: int, name: str) -> NDArray[Any]:
@@ -124,7 +158,7 @@ def _positions(labels: NDArray[Any], known: NDArray[Any], name: str) -> NDArray[
         row = int(np.flatnonzero(found < 0)[0])
         raise InvalidInput(
             f"{name} holds a label outside the classes",
-            seen=f"{labels[row]!r} in row {row}",
+            seen=f"{labels[row].item()!r} in row {row}",
             allowed=_shorten(known),
         )
     return found

@@ -1,0 +1,113 @@
+"""Names of columns decide which score belongs to which class; plain arrays have none, and stay by position."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidInput
+
+__all__ = ["column_order", "order_of", "says_nothing", "without_affixes"]
+
+
+def column_order(columns: Sequence[Any], seen: Any, classes: Any) -> NDArray[np.int64] | None:
+    """Return which column is the first, second, … of those a map was fitted on; None where position decides.
+
+    Parameters
+    ----------
+    columns : sequence
+        The names that the scores have now.
+    seen : sequence or None
+        The names they had in fit, if any.
+    classes : sequence or None
+        The classes of the map, which columns may be named by; None for embeddings.
+
+    Raises
+    ------
+    InvalidInput
+        Where names were seen in fit, or some columns are named by classes, and the names do not match.
+    """
+    if says_nothing(columns):
+        return None
+    for known in (seen, classes):
+        found = None if known is None else order_of(columns, known)
+        if found is not None:
+            return found
+    named = set() if classes is None else {str(c) for c in classes} & {str(c) for c in columns}
+    if seen is None and not named:
+        return None
+    raise _mismatch(columns, classes if seen is None else seen)
+
+
+def _mismatch(columns: Sequence[Any], known: Any) -> InvalidInput:
+    names, wanted = [str(c) for c in columns], [str(c) for c in known]
+    strange = [name for name in names if name not in wanted]
+    missing = [name for name in wanted if name not in names]
+    return InvalidInput(
+        "The feature names should match those that were passed during fit: the columns differ",
+        seen=_few(strange) + (f"; {_few(missing)} missing" if missing else "") if strange else _few(names),
+        allowed=_few(wanted) + ", in any order",
+        hint="rename the columns, or pass an array without names, which is taken by position",
+    )
+
+
+def _few(names: list[str], most: int = 6) -> str:
+    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
+
+
+def says_nothing(columns: Sequence[Any]) -> bool:
+    """Tell whether the names are 0, 1, 2, …, as a frame numbers columns that nobody has named."""
+    return [str(c) for c in columns] == [str(i) for i in range(len(columns))]
+
+
+def order_of(columns: Sequence[Any], known: Sequence[Any]) -> NDArray[np.int64] | None:
+    """Return where each known name is among the columns, which may all carry one prefix and suffix; None where not.
+
+    Examples
+    --------
+    >>> order_of(["p_cat", "p_ant", "p_bee"], ["ant", "bee", "cat"]).tolist()
+    [1, 2, 0]
+    """
+    names, wanted = [str(c) for c in columns], [str(c) for c in known]
+    if len(names) != len(wanted):
+        return None
+    for have, need in (
+        (names, wanted),
+        (without_affixes(names, wanted), wanted),
+        (names, without_affixes(wanted, names)),
+    ):
+        if have is not None and need is not None and sorted(have) == sorted(need) and len(set(have)) == len(have):
+            place = {name: i for i, name in enumerate(have)}
+            return np.array([place[name] for name in need], dtype=np.int64)
+    return None
+
+
+def without_affixes(columns: Sequence[str], words: Sequence[str]) -> list[str] | None:
+    """Return the columns without a prefix and a suffix that all share, such that every word is among them; or None.
+
+    Examples
+    --------
+    >>> without_affixes(["p_ant", "p_bee", "p_cat"], ["cat", "bee"])
+    ['ant', 'bee', 'cat']
+    """
+    if not words:
+        return None
+    longest = max(words, key=len)  # it is inside the fewest columns
+    for column in columns:
+        for before, after in _around(longest, column):
+            if all(c.startswith(before) and c.endswith(after) and len(c) > len(before + after) for c in columns):
+                names = [c[len(before) : len(c) - len(after)] for c in columns]
+                if set(words) <= set(names):
+                    return names
+    return None
+
+
+def _around(word: str, column: str) -> Iterator[tuple[str, str]]:
+    """Yield what stands before and behind each occurrence of a word."""
+    start = column.find(word)
+    while start >= 0:
+        yield column[:start], column[start + len(word) :]
+        start = column.find(word, start + 1)

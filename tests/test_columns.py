@@ -1,0 +1,125 @@
+"""Names of columns decide: reordered where they match, refused where they do not, by position where there are none."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.conftest import overconfident
+
+from calibrant import load, make, scan
+from calibrant.errors import InvalidInput
+from calibrant.metrics import nll
+from calibrant.validation import as_labels
+from calibrant.validation.columns import column_order, order_of, without_affixes
+
+pandas = pytest.importorskip("pandas")
+Z, Y = overconfident(300, 3)
+Z = Z + np.array([0.0, 2.0, -1.0])
+NAMES = ["ant", "bee", "cat"]
+WORDS = np.array(NAMES)[Y]
+
+
+def _frame(names: list[str]) -> Any:
+    return pandas.DataFrame(Z, columns=names)
+
+
+def _order(columns: Any, known: Any) -> list[int] | None:
+    found = order_of(columns, known)
+    return None if found is None else found.tolist()
+
+
+def test_order_of_names() -> None:
+    assert _order(["c", "a", "b"], ["a", "b", "c"]) == [1, 2, 0]
+    assert _order(["p_b", "p_a"], ["a", "b"]) == [1, 0]
+    assert _order(["b", "a"], ["a_prob", "b_prob"]) == [1, 0]
+    assert _order(["a", "aa"], ["aa", "a"]) == [1, 0]
+    assert _order(["p_1", "p_0"], np.array([0, 1])) == [1, 0]
+    assert order_of(["bat", "bar"], ["cat", "car"]) is None
+    assert order_of(["a", "b"], ["a", "b", "c"]) is None
+    assert order_of(["a", "a"], ["a", "b"]) is None
+
+
+def test_affixes_are_common_to_all_columns() -> None:
+    assert without_affixes(["x.cat.y", "x.dog.y"], ["dog"]) == ["cat", "dog"]
+    assert without_affixes(["p_cat", "q_dog"], ["dog"]) is None
+    assert without_affixes(["p_cat", "p_dog"], []) is None
+
+
+def test_who_decides() -> None:
+    assert column_order([0, 1, 2], NAMES, None) is None
+    assert column_order(["x", "y", "z"], None, NAMES) is None
+    assert np.array_equal(np.asarray(column_order(["cat", "ant", "bee"], None, NAMES)), [1, 2, 0])
+    with pytest.raises(InvalidInput, match=r"seen: fox; cat missing; allowed: ant, bee, cat"):
+        column_order(["ant", "bee", "fox"], None, NAMES)
+    with pytest.raises(InvalidInput, match="feature names should match"):
+        column_order(["x", "y", "z"], NAMES, [0, 1, 2])
+
+
+@pytest.mark.parametrize("method", ["vector", "ts", "hoki"])
+def test_a_frame_in_another_order_gets_the_same_answer(method: str) -> None:
+    fitted = make(method).fit(_frame(["p_ant", "p_bee", "p_cat"]), WORDS)
+    assert fitted.classes_.tolist() == NAMES
+    turned = _frame(["p_ant", "p_bee", "p_cat"])[["p_cat", "p_ant", "p_bee"]]
+    np.testing.assert_array_equal(fitted.predict_proba(turned), fitted.predict_proba(Z))
+    np.testing.assert_array_equal(fitted.predict(turned), fitted.predict(Z))
+    bare = turned.rename(columns=lambda name: name[2:])
+    np.testing.assert_array_equal(fitted.predict_proba(bare), fitted.predict_proba(Z))
+    with pytest.raises(InvalidInput, match="fox"):
+        fitted.predict_proba(bare.rename(columns={"cat": "fox"}))
+
+
+def test_a_map_fitted_on_an_array_knows_its_classes() -> None:
+    fitted = make("vector").fit(Z, WORDS)
+    turned = _frame(NAMES)[["cat", "ant", "bee"]]
+    np.testing.assert_array_equal(fitted.predict_proba(turned), fitted.predict_proba(Z))
+    with pytest.raises(InvalidInput, match="fox"):
+        fitted.predict_proba(turned.rename(columns={"cat": "fox"}))
+    other = _frame(["s1", "s2", "s3"])  # says nothing of classes, and nothing was said in fit
+    np.testing.assert_array_equal(fitted.predict_proba(other), fitted.predict_proba(Z))
+
+
+def test_numbers_are_names_too() -> None:
+    frame = pandas.DataFrame(Z, columns=[7, 3, 5])
+    fitted = make("vector").fit(frame, np.array([7, 3, 5])[Y])
+    np.testing.assert_array_equal(fitted.predict_proba(frame[[3, 5, 7]]), fitted.predict_proba(Z))
+    unlabelled = make("vector").fit(frame, WORDS)
+    np.testing.assert_array_equal(unlabelled.predict_proba(frame[[3, 5, 7]]), unlabelled.predict_proba(Z))
+    numbered = pandas.DataFrame(Z)  # 0, 1, 2, as pandas numbers what has no names
+    np.testing.assert_array_equal(fitted.predict_proba(numbered), fitted.predict_proba(Z))
+
+
+def test_labels_are_found_among_prefixed_columns() -> None:
+    labels, known = as_labels(["sick", "well"], 2, 2, columns=("p_well", "p_sick"))
+    assert (labels.tolist(), known.tolist()) == ([1, 0], ["well", "sick"])
+    labels, known = as_labels([0, 1, 2], 3, 3, columns=("logit_2", "logit_0", "logit_1"))
+    assert (labels.tolist(), known.tolist()) == ([1, 2, 0], [2, 0, 1])
+    labels, known = as_labels([1, 2], 3, 2, columns=("x1", "x2", "x3"))  # may be counted from 0 or from 1: positions
+    assert (labels.tolist(), known.tolist()) == ([1, 2], [0, 1, 2])
+    turned = _frame(["p_ant", "p_bee", "p_cat"])[["p_cat", "p_ant", "p_bee"]]
+    p = np.exp(turned)
+    p = p.div(p.sum(axis=1), axis=0)
+    assert nll(WORDS, p) == nll(Y, p[["p_ant", "p_bee", "p_cat"]].to_numpy())
+
+
+def test_classes_that_contradict_the_columns_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="another order"):
+        make("ts", classes=["cat", "ant", "bee"]).fit(_frame(NAMES), WORDS)
+    make("ts", classes=NAMES).fit(_frame(["p_ant", "p_bee", "p_cat"]), WORDS)
+    make("ts", classes=["cat", "ant", "bee"]).fit(pandas.DataFrame(Z[:, [2, 0, 1]]), WORDS)
+
+
+def test_batches_of_a_scan_have_the_same_columns() -> None:
+    frame = _frame(NAMES)
+    good = make("vector").fit(scan(lambda: [(frame[:100], WORDS[:100]), (frame[100:], WORDS[100:])]))
+    assert good.feature_names_in_.tolist() == NAMES
+    with pytest.raises(InvalidInput, match="differ in the names"):
+        make("vector").fit(scan(lambda: [(frame[:100], WORDS[:100]), (frame[NAMES[::-1]][100:], WORDS[100:])]))
+
+
+def test_names_survive_saving(tmp_path: Path) -> None:
+    fitted = make("vector").fit(_frame(NAMES), WORDS)
+    fitted.save(tmp_path / "m.calibrant")
+    again = load(tmp_path / "m.calibrant")
+    turned = _frame(NAMES)[["cat", "ant", "bee"]]
+    np.testing.assert_array_equal(again.predict_proba(turned), fitted.predict_proba(Z))
