@@ -2,7 +2,9 @@
 
 import json
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,6 @@ from calibrant.calibrator import Calibrator
 from calibrant.errors import InvalidInput
 from calibrant.metrics import nll
 from calibrant.selection.choice import choose
-from calibrant.selection.complexity import parameter_count
 from calibrant.selection.result import Estimate, Row
 from calibrant.selection.splits import folds, group_folds, subsample
 
@@ -131,15 +132,20 @@ def test_probabilities_names_and_frames() -> None:
 def test_infinite_losses_never_win() -> None:
     p = np.array([[1.0, 0.0], [0.0, 1.0]] * 40)
     y = np.array([0, 1] * 39 + [1, 0])
-    found = compare(p, y, methods=["ts", "ets"], inputs="probabilities", cv=4)
+    masked = {"inputs": "probabilities", "saturated": "exact", "cv": 4}
+    near = p + np.random.default_rng(0).normal(size=p.shape)
+    found = compare(p, y, methods=["ts", "kcal"], embeddings=near, **masked)
     assert found["identity"].metrics["nll"].value == np.inf
-    assert found.best_ == "ets"
-    assert "infinite; with ets it is" in found.reason
+    assert found.best_ == "kcal"
+    assert "infinite; with kcal it is" in found.reason
     assert "inf " not in found.reason
     reference, pairs = found.differences("nll")
-    assert (reference, [(row.name, gap.value) for row, gap in pairs]) == ("ets", [("ets", 0.0)])
+    assert (reference, [(row.name, gap.value) for row, gap in pairs]) == ("kcal", [("kcal", 0.0)])
     json.loads(found.to_json())
-    assert "Every map compared" in compare(p, y, methods=["ts"], inputs="probabilities", cv=4).reason
+    lost = compare(p, y, methods=["ts", "ets"], **masked)
+    assert "Every map compared" in lost.reason
+    assert lost.refit_.saturated == "exact"
+    assert np.isfinite(compare(p, y, methods=["ts"], inputs="probabilities", cv=4)["identity"].metrics["nll"].value)
 
 
 def _grouped(n: int, groups: int) -> tuple[Any, Any, Any]:
@@ -217,9 +223,98 @@ def test_one_standard_error_prefers_the_simple() -> None:
     assert [r.name for r in choose(rows, "nll")] == ["small", "big"]
 
 
-def test_every_registered_map_has_a_countable_size() -> None:
-    for entry in registry.entries():
-        assert np.isfinite(parameter_count(entry.traits.parameters, 10, 1000)), entry.name
+def test_parameters_are_those_of_the_fitted_maps() -> None:
+    z, y = overconfident(300, 4)
+    found = compare(z, y, methods=["ts", "hoki", "kcal-logits"], cv=3)
+    assert found["identity"].parameters == 0
+    assert found["ts"].parameters == 1
+    counts = []
+    for split in folds(y, 3, np.random.default_rng([0, 0])):
+        fitted = calibrant.make("hoki")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fitted.set_params(random_state=0).fit(z[split.fit], y[split.fit])
+        counts.append(fitted.n_parameters_)
+    assert found["hoki"].parameters == pytest.approx(np.mean(counts))
+    assert found["kcal-logits"].parameters > 200 * 4
+
+
+class _Shrunk(calibrant.Identity):
+    """Learns four numbers, of which the rows determine one and a half."""
+
+    def _fit(self, data: Any) -> Any:
+        report = super()._fit(data)
+        report.details["effective_parameters"] = 1.5
+        return report
+
+    def _count_parameters(self) -> float:
+        return 4.0
+
+
+def test_the_effective_number_counts_where_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry._BY_NAME, "shrunk", registry.Entry("shrunk", _Shrunk, "", ""))
+    z, y = overconfident(100, 3)
+    assert compare(z, y, methods=["shrunk"])["shrunk"].parameters == 1.5
+    assert AutoCalibrator(["shrunk"]).fit(z, y).n_parameters_ in (0.0, 4.0)
+
+
+def test_zeros_are_judged_as_predict_proba_reads_them() -> None:
+    z, y = overconfident(400, 4)
+    p = np.exp(z - z.max(axis=1, keepdims=True))
+    p[p < 1e-4] = 0.0
+    p /= p.sum(axis=1, keepdims=True)
+    assert (p[np.arange(400), y] == 0).any()
+    for saturated in ("small", "exact"):
+        for name in ("identity", "ts", "ets"):
+            expected = np.zeros(400)
+            for part in folds(y, 3, np.random.default_rng([0, 0])):
+                fitted = calibrant.make(name, inputs="probabilities", saturated=saturated)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    answer = fitted.fit(p[part.fit], y[part.fit]).predict_proba(p[part.judge])
+                with np.errstate(divide="ignore"):
+                    expected[part.judge] = -np.log(answer[np.arange(len(part.judge)), y[part.judge]])
+            found = compare(p, y, methods=[name], inputs="probabilities", saturated=saturated, cv=3)
+            assert found[name].metrics["nll"].value == pytest.approx(expected.mean(), rel=1e-9)
+            assert np.isfinite(expected).all() or saturated == "exact"
+
+
+def test_auto_calibrator_judges_zeros_as_it_answers_them() -> None:
+    p = np.array([[1.0, 0.0], [0.0, 1.0]] * 40)
+    y = np.array([0, 1] * 39 + [1, 0])
+    auto = AutoCalibrator(["ts"], cv=4, inputs="probabilities").fit(p, y)
+    assert auto.fit_report_.held_out_before is not None
+    answer = calibrant.Identity(inputs="probabilities").fit(p, y).predict_proba(p)
+    assert auto.fit_report_.held_out_before == pytest.approx(nll(y, answer))
+
+
+def test_comparisons_at_once_leave_the_threads_alone() -> None:
+    """Each has limits of its own: neither the other nor the process sees them, and the figures are those of one alone."""
+    z, y = overconfident(300, 4)
+    before, barrier = calibrant.get_threads(), Barrier(2)
+    calibrant.set_threads(6)
+    try:
+        alone = compare(z, y, methods=["ts", "vector"])
+        seen: list[int] = []
+
+        def run(jobs: int) -> Any:
+            def look(done: int, total: int) -> None:
+                seen.append(calibrant.get_threads())
+
+            barrier.wait(10)
+            found = compare(z, y, methods=["ts", "vector"], n_jobs=jobs, progress=look)
+            return found, calibrant.get_threads()
+
+        with ThreadPoolExecutor(2) as pool:
+            results = list(pool.map(run, (3, 6)))
+        assert set(seen) == {2, 1}
+        for found, after in results:
+            assert after == 6
+            for row in found.rows:
+                assert row.metrics == alone[row.name].metrics
+        assert calibrant.get_threads() == 6
+    finally:
+        calibrant.set_threads(before)
 
 
 def test_subsamples_are_stratified() -> None:

@@ -132,7 +132,8 @@ class KCal(Projected):
     @property
     def traits(self) -> Traits:
         """Those of a map on embeddings, or on scores where ``inputs`` names these."""
-        return Traits("kernel", "nothing", "full", "n", "embeddings" if self.inputs == "embeddings" else "scores")
+        needs = "embeddings" if self.inputs == "embeddings" else "scores"
+        return Traits("kernel", "nothing", "full", "n", needs, sees="sample")
 
     def _fit_rows(self, sample: Block) -> FitReport:
         self._check_dimensions(sample.logits)
@@ -216,6 +217,11 @@ class KCal(Projected):
         details = {"before": known, "projection": self.projection_kind_, **(more or {})}
         report = FitReport(0, True, "nll", first, loss, messages=self._untrained(), details=details)
         return judged(report, Comparison.of(before, after, weights))
+
+    def _count_parameters(self) -> float:
+        """The bandwidth, the points that are kept, and the numbers of the projection."""
+        projection = (getattr(self, "projection_", None) or {}).values()
+        return 1 + self.points_.size + sum(np.size(part) for part in projection)
 
     def _support(self) -> Support:
         return Support.of(self.points_, self.labels_, self.weights_, len(self.classes_))

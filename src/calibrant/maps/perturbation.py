@@ -161,6 +161,10 @@ class Hoki(Calibrator):
         self.accuracy_ = float(np.average(right, weights=sample.weights))
         return np.full(sample.n, self.accuracy_) if self.init == "accuracy" else confidence
 
+    def _count_parameters(self) -> float:
+        """α and β of every step's filled bins, the accuracy, and the noise's law and scale where they were searched."""
+        return 2 * int(self.filled_.sum()) + 1 + (0 if isinstance(self.noise, tuple) else 2)
+
     def _choose_noise(self, sample: Block, right: Array) -> tuple[str, float]:
         if isinstance(self.noise, tuple):
             return self.noise[0], _scale_of(self.noise)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from ..calibrator import Calibrator
 from ..fits.report import FitReport
 from ..parameters import Instance, Integer, OneOf
-from ..passes import Block
+from ..passes import Block, in_memory
 from ..registry import make_seeded
 from ..traits import Traits
 from .compare import compare_problems
@@ -82,11 +83,11 @@ class AutoCalibrator(Calibrator):
     def traits(self) -> Traits:
         """Those of the chosen map; before the fit, what every candidate promises."""
         if hasattr(self, "map_"):
-            return self.map_.traits
-        return Traits("scaling", "top label" if self.preserve_accuracy else "nothing", "full", "n")
+            return replace(self.map_.traits, sees="sample")
+        return Traits("scaling", "top label" if self.preserve_accuracy else "nothing", "full", "n", sees="sample")
 
     def _fit_rows(self, sample: Block) -> FitReport:
-        problem = Problem(sample.logits, sample, None, np.arange(sample.n_classes))
+        problem = Problem(sample.logits, sample.labels, sample.weights, np.arange(sample.n_classes))
         folds = max(2, min(int(self.cv), sample.n // 2))
         found = compare_problems(
             problem,
@@ -104,7 +105,7 @@ class AutoCalibrator(Calibrator):
         self.best_, self.reason_ = found.best_, found.reason
         self.table_ = found.to_dict()["rows"]
         self.map_ = make_seeded(self.best_, self.random_state)
-        report = self.map_.fit_sample(sample)
+        report = self.map_.fit_data(in_memory(sample))
         row, identity = found[self.best_], found["identity"]
         gain = row.against_identity[self.metric]
         return FitReport(
@@ -118,9 +119,12 @@ class AutoCalibrator(Calibrator):
             gain.error,
             report.at_bound,
             report.messages,
-            {"chosen": self.best_},
+            {**report.details, "chosen": self.best_},
             report.caveat,
         )
+
+    def _count_parameters(self) -> float:
+        return self.map_.n_parameters_
 
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
         return self.map_._map(logits)

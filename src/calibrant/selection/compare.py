@@ -12,6 +12,7 @@ from typing import Any
 from ..calibrator import Calibrator
 from ..errors import CalibrantError, InvalidInput
 from ..registry import entries, make, make_seeded, names
+from ..threads import carried
 from .choice import choose, explain
 from .evaluate import Answers, Judgement, answers, evaluate, workers
 from .problem import Problem, make_problem
@@ -36,6 +37,7 @@ def compare(
     test: Sequence[Any] | None = None,
     inputs: str = "logits",
     classes: Any = None,
+    saturated: str = "small",
     sample_weight: Any = None,
     embeddings: Any = None,
     groups: Any = None,
@@ -50,8 +52,8 @@ def compare(
 
     Parameters
     ----------
-    scores, y, sample_weight, inputs, classes
-        As for `Calibrator.fit`.
+    scores, y, sample_weight, inputs, classes, saturated
+        As for `Calibrator` and its `fit`.
     methods : {"fast", "all"} or sequence of str
         Registered names, or chains such as ``"ts > irova"``. The identity always takes part. "all" leaves out maps on
         embeddings where none are given, and says so in ``settings["left_out"]``.
@@ -87,7 +89,8 @@ def compare(
     >>> compare(3 * z, y, methods=["ts"]).best_
     'ts'
     """
-    given = make_problem(scores, y, inputs, classes, sample_weight, embeddings, groups)
+    exact = _is_exact(saturated)
+    given = make_problem(scores, y, inputs, classes, sample_weight, embeddings, groups, exact=exact)
     result = compare_problems(
         given,
         None if test is None else _test_problem(test, inputs, given),
@@ -107,7 +110,9 @@ def compare(
         if calibrator.traits.needs == "embeddings":
             calibrator.set_params(classes=given.classes)
             return calibrator.fit(embeddings, y, sample_weight=sample_weight)
-        return calibrator.set_params(inputs=inputs, classes=classes).fit(scores, y, sample_weight=sample_weight)
+        more = {"saturated": saturated} if exact else {}
+        calibrator.set_params(inputs=inputs, classes=classes, **more)
+        return calibrator.fit(scores, y, sample_weight=sample_weight)
 
     return replace(result, _refit=refit, settings={**result.settings, "inputs": inputs})
 
@@ -147,9 +152,9 @@ def compare_problems(
 
     # Two maps are under way at a time, so that the folds of one keep the workers busy while the other is judged.
     with workers(n_jobs) as pool, ThreadPoolExecutor(2) as ahead:
-        judgements = dict(zip(picked, ahead.map(judge, picked), strict=True))
+        judgements = dict(zip(picked, ahead.map(carried(judge), picked), strict=True))
     curves = [curve for _, curve in judgements.values() if curve is not None]
-    rows = make_rows({name: j for name, (j, _) in judgements.items()}, given, judged, metric, preserve_accuracy)
+    rows = make_rows({name: j for name, (j, _) in judgements.items()}, judged, metric, preserve_accuracy)
     chosen, lowest = choose(rows, metric)
     reason = explain(rows, chosen, lowest, metric, given.n, given.k, curves)
     settings = {
@@ -213,8 +218,14 @@ class _Steps:
                 self.progress(self.count, self.total)
 
 
+def _is_exact(saturated: str) -> bool:
+    if saturated not in ("small", "exact"):
+        raise InvalidInput("saturated is not valid", seen=repr(saturated), allowed="'small' or 'exact'")
+    return saturated == "exact"
+
+
 def _test_problem(test: Sequence[Any], inputs: str, given: Problem) -> Problem:
     if not isinstance(test, (tuple, list)) or len(test) not in (2, 3, 4):
         raise InvalidInput("test must be (scores, y), with embeddings and groups behind", seen=type(test).__name__)
     scores, y, embeddings, groups = (*test, None, None)[:4]
-    return make_problem(scores, y, inputs, given.classes, None, embeddings, groups, "test ")
+    return make_problem(scores, y, inputs, given.classes, None, embeddings, groups, name="test ", exact=given.exact)

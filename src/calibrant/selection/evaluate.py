@@ -11,15 +11,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from ..arrays import best_column
 from ..calibrator import Calibrator
-from ..errors import InvalidInput
 from ..fits.judge import label_losses, row_losses
 from ..metrics import cwece, ece, ece_sweep
-from ..threads import get_threads, set_threads
-from .problem import Problem
+from ..threads import blas_threads, carried, get_threads, thread_limit
+from ..validation.saturation import masked_out
+from .problem import Problem, read_split
 from .splits import Split
 
 __all__ = ["ROW_METRICS", "Answers", "Judged", "Judgement", "answers", "evaluate", "workers"]
@@ -32,13 +31,17 @@ _GROUPS = 10
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """What one map showed: per-row figures (means over repeats) and calibration errors with standard errors."""
+    """What one map showed: per-row figures (means over repeats) and calibration errors with standard errors.
+
+    ``parameters`` is the mean of its fits' numbers of parameters, effective where they are known.
+    """
 
     rows: dict[str, Floats]
     errors: dict[str, tuple[float, float]]
     fit_seconds: float
     predict_seconds: float
     messages: tuple[str, ...]
+    parameters: float
 
 
 @dataclass(eq=False)
@@ -49,6 +52,7 @@ class Judged:
     fit_seconds: list[float] = field(default_factory=list)
     predict_seconds: list[float] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
+    parameters: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,21 +70,18 @@ def answers(
     """Fit a map on each split again, and return its answers on all judged rows."""
     judged = Judged(np.empty_like(judge_on.logits))
     with workers(jobs) as pool:
-        list(pool.map(lambda split: _one(build(), fit_on, judge_on, split, judged), splits))
-    return Answers(judged.probabilities, judge_on.sample.labels, judge_on.sample.weights)
+        list(pool.map(carried(lambda split: _one(build(), fit_on, judge_on, split, judged)), splits))
+    return Answers(judged.probabilities, judge_on.labels, judge_on.weights)
 
 
 @contextmanager
 def workers(count: int | None) -> Iterator[ThreadPoolExecutor]:
-    """A pool for folds; what the compiled core and BLAS may use is divided among its threads."""
-    before = get_threads()
-    used = count or before
-    set_threads(max(1, before // used))
-    try:
-        with threadpool_limits(max(1, before // used)), ThreadPoolExecutor(used) as pool:
-            yield pool
-    finally:
-        set_threads(before)
+    """A pool for folds; what the compiled core and BLAS may use is divided among its threads, for work that is `carried`."""
+    threads = get_threads()
+    used = count or threads
+    share = max(1, threads // used)
+    with blas_threads(share), thread_limit(share), ThreadPoolExecutor(used) as pool:
+        yield pool
 
 
 def evaluate(
@@ -97,7 +98,7 @@ def evaluate(
     seconds: list[Judged] = []
     for splits in repeats:
         judged = Judged(np.empty_like(judge_on.logits))
-        for _ in pool.map(lambda split: _one(build(), fit_on, judge_on, split, judged), splits):  # noqa: B023
+        for _ in pool.map(carried(lambda split: _one(build(), fit_on, judge_on, split, judged)), splits):  # noqa: B023
             done()
         for name, values in _row_figures(judged.probabilities, judge_on).items():
             rows[name] = rows.get(name, np.zeros(judge_on.n)) + values / len(repeats)
@@ -110,29 +111,32 @@ def evaluate(
         float(np.mean([s for j in seconds for s in j.fit_seconds])),
         float(sum(s for j in seconds for s in j.predict_seconds) / len(seconds)),
         tuple(dict.fromkeys(m for j in seconds for m in j.messages)),
+        float(np.mean([count for j in seconds for count in j.parameters])),
     )
 
 
 def _one(calibrator: Calibrator, fit_on: Problem, judge_on: Problem, split: Split, judged: Judged) -> None:
-    embedded = calibrator.traits.needs == "embeddings"
-    sample = fit_on.embeddings if embedded else fit_on.sample
-    target = judge_on.embeddings if embedded else None
-    if sample is None or (embedded and target is None):
-        raise InvalidInput(f"{type(calibrator).__name__} needs embeddings, and none were given")
+    data, inputs = read_split(calibrator, fit_on, split.fit, judge_on, split.judge)
     begun = time.perf_counter()
-    report = calibrator.fit_sample(sample.take(split.fit))
+    report = calibrator.fit_data(data)
     fitted = time.perf_counter()
-    inputs = judge_on.logits if target is None else target.logits
-    judged.probabilities[split.judge] = calibrator._map(np.ascontiguousarray(inputs[split.judge]))
+    judged.probabilities[split.judge] = _answer(calibrator, inputs, fit_on.exact)
     judged.predict_seconds.append(time.perf_counter() - fitted)
     judged.fit_seconds.append(fitted - begun)
     judged.messages.extend(report.messages)
+    judged.parameters.append(float(report.details.get("effective_parameters", calibrator.n_parameters_)))
     if not report.converged:
         judged.messages.append("did not converge")
 
 
+def _answer(calibrator: Calibrator, inputs: NDArray[np.floating], exact: bool) -> NDArray[np.floating]:
+    """What `predict_proba` answers."""
+    answer = calibrator._map(inputs)
+    return masked_out(answer, inputs) if exact and np.isneginf(inputs).any() else answer
+
+
 def _row_figures(p: NDArray[np.floating], problem: Problem) -> dict[str, Floats]:
-    labels = problem.sample.labels
+    labels = problem.labels
     right = best_column(p, problem.logits) == labels
     return {"nll": label_losses(p, labels), "brier": row_losses("brier", p, labels), "accuracy": right.astype(float)}
 
@@ -142,7 +146,7 @@ def _errors(p: NDArray[np.floating], problem: Problem) -> dict[str, tuple[float,
 
     Where rows have groups, groups are resampled and left out.
     """
-    labels, weights = problem.sample.labels, problem.sample.weights
+    labels, weights = problem.labels, problem.weights
     units = np.arange(problem.n) if problem.groups is None else problem.groups
     top = p.max(axis=1).astype(np.float64)
     right = (p.argmax(axis=1) == labels).astype(np.int64)

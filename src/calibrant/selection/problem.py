@@ -8,11 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..calibrator import Calibrator
 from ..errors import InvalidInput
-from ..passes import Block
-from ..validation import as_array, as_labels, as_matrix, as_scores, as_weights, floored
+from ..passes import Block, Data, in_memory
+from ..validation import as_array, as_labels, as_matrix, as_scores, as_weights
+from ..validation.saturation import count_zeros, floored, read_zeros, zero_level
 
-__all__ = ["Problem", "make_problem"]
+__all__ = ["Problem", "make_problem", "read_split"]
+
+Floats = NDArray[np.floating]
+Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,31 +27,76 @@ class Problem:
     Attributes
     ----------
     logits : array of shape (n, K)
-        As predictions see them: -inf where a class cannot be.
-    sample : Block
-        As fits see them.
-    embeddings : Block or None
-        The same rows for maps on embeddings.
+        As they came: -inf where a probability was zero.
+    labels : int64 array of shape (n,)
+    weights : float64 array of shape (n,) or None
     classes : array of shape (K,)
+    embeddings : array of shape (n, d) or None
+        The same rows for maps on embeddings.
     groups : array of shape (n,) or None
         The number of each row's group: rows of one group are not independent.
+    exact : bool
+        Whether a zero stays a zero (``saturated="exact"``).
     """
 
-    logits: NDArray[np.floating]
-    sample: Block
-    embeddings: Block | None
+    logits: Floats
+    labels: Rows
+    weights: NDArray[np.float64] | None
     classes: NDArray[Any]
-    groups: NDArray[np.int64] | None = None
+    embeddings: Floats | None = None
+    groups: Rows | None = None
+    exact: bool = False
 
     @property
     def n(self) -> int:
         """Number of rows."""
-        return self.sample.n
+        return len(self.labels)
 
     @property
     def k(self) -> int:
         """Number of classes."""
-        return self.sample.n_classes
+        return len(self.classes)
+
+    @property
+    def weight_array(self) -> NDArray[np.float64]:
+        """The weights, as ones where none were given."""
+        return np.ones(self.n) if self.weights is None else self.weights
+
+    def take(self, rows: Rows) -> Problem:
+        """Return the given rows."""
+        return Problem(
+            np.ascontiguousarray(self.logits[rows]),
+            self.labels[rows],
+            None if self.weights is None else self.weights[rows],
+            self.classes,
+            None if self.embeddings is None else np.ascontiguousarray(self.embeddings[rows]),
+            None if self.groups is None else np.unique(self.groups[rows], return_inverse=True)[1],
+            self.exact,
+        )
+
+
+def read_split(
+    calibrator: Calibrator, fit_on: Problem, fit: Rows, judge_on: Problem, judge: Rows
+) -> tuple[Data, Floats]:
+    """Return rows to fit on, and what the map is to answer then: as its `fit` and `predict_proba` read them.
+
+    What a zero is read as is learnt from the rows to fit on alone (see `calibrant.validation.saturation`).
+    """
+    labels = fit_on.labels[fit]
+    weights = None if fit_on.weights is None else fit_on.weights[fit]
+    if calibrator.traits.needs == "embeddings":
+        if fit_on.embeddings is None or judge_on.embeddings is None:
+            raise InvalidInput(f"{type(calibrator).__name__} needs embeddings, and none were given")
+        known, asked = fit_on.embeddings[fit], judge_on.embeddings[judge]
+    else:
+        known, asked = fit_on.logits[fit], judge_on.logits[judge]
+        if fit_on.exact:
+            known = floored(known)
+        elif np.isneginf(known).any() or np.isneginf(asked).any():
+            level = zero_level(count_zeros(known, labels, weights), fit_on.k)
+            known, asked = read_zeros(known, level), read_zeros(asked, level)
+    block = Block(np.ascontiguousarray(known), labels, weights, fit_on.k)
+    return in_memory(block), np.ascontiguousarray(asked)
 
 
 def make_problem(
@@ -57,32 +107,29 @@ def make_problem(
     sample_weight: Any = None,
     embeddings: Any = None,
     groups: Any = None,
+    *,
     name: str = "",
+    exact: bool = False,
 ) -> Problem:
     """Check what a user gives to `compare`."""
     valid = as_scores(scores, inputs, f"{name}scores")
     n, k = valid.logits.shape
     labels, known = as_labels(y, k, n, classes, valid.columns, f"{name}y")
     weights = as_weights(sample_weight, n)
-    sample = Block(floored(valid.logits), labels, weights, k)
-    vectors = None if embeddings is None else Block(_vectors(embeddings, n, name), labels, weights, k)
+    vectors = None if embeddings is None else _vectors(embeddings, n, name)
     of_group = None if groups is None else _group_numbers(groups, n, name)
-    if weights is not None and not weights.all():
-        rows = np.flatnonzero(weights)
-        vectors = None if vectors is None else vectors.take(rows)
-        of_group = None if of_group is None else np.unique(of_group[rows], return_inverse=True)[1]
-        return Problem(np.ascontiguousarray(valid.logits[rows]), sample.take(rows), vectors, known, of_group)
-    return Problem(valid.logits, sample, vectors, known, of_group)
+    found = Problem(valid.logits, labels, weights, known, vectors, of_group, exact)
+    return found if weights is None or weights.all() else found.take(np.flatnonzero(weights))
 
 
-def _vectors(embeddings: Any, n: int, name: str) -> NDArray[np.floating]:
+def _vectors(embeddings: Any, n: int, name: str) -> Floats:
     matrix, _ = as_matrix(embeddings, f"{name}embeddings")
     if len(matrix) != n or not np.isfinite(matrix).all():
         raise InvalidInput(f"{name}embeddings must be finite, one row each", seen=f"shape {matrix.shape} for {n} rows")
     return matrix
 
 
-def _group_numbers(groups: Any, n: int, name: str) -> NDArray[np.int64]:
+def _group_numbers(groups: Any, n: int, name: str) -> Rows:
     given, _ = as_array(groups, f"{name}groups")
     if given.shape != (n,):
         raise InvalidInput(f"{name}groups must name one group a row", seen=f"shape {given.shape} for {n} rows")

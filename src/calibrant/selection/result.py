@@ -54,7 +54,8 @@ class Row:
     against_identity, against_best : dict of Estimate
         Paired differences of nll, brier and accuracy; negative losses are gains.
     parameters : float
-        How many the map has here.
+        How many numbers the rows determine where the map knows that (``effective_parameters``), else how many it
+        learnt; the mean over its fits.
     keeps : str
         What it can never change: "ranking", "top label" or "nothing".
     fit_seconds, predict_seconds : float

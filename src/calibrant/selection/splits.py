@@ -44,8 +44,8 @@ def make_plan(given: Problem, test: Problem | None, cv: int, repeats: int, seed:
 
 def _deal(given: Problem, cv: int, rng: np.random.Generator) -> list[Split]:
     if given.groups is None:
-        return folds(given.sample.labels, cv, rng)
-    return group_folds(given.sample.labels, given.groups, cv, rng)
+        return folds(given.labels, cv, rng)
+    return group_folds(given.labels, given.groups, cv, rng)
 
 
 def folds(labels: NDArray[np.int64], count: int, rng: np.random.Generator) -> list[Split]:
@@ -91,7 +91,7 @@ def _splits(fold: NDArray[np.int64], count: int) -> list[Split]:
 
 def smaller_plans(plan: Plan, given: Problem, sizes: Sequence[int], seed: int) -> dict[int, Plan]:
     """Return the plan of each size of a learning curve: fewer rows to fit on, the same rows to judge on."""
-    labels, plans = given.sample.labels, {}
+    labels, plans = given.labels, {}
     for size in sorted({int(s) for s in sizes}):
         if size < 2:
             raise InvalidInput("sizes must be at least 2", seen=str(size))

@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidInput
 from ..registry import make
-from .complexity import parameter_count
 from .evaluate import ROW_METRICS, Judgement
 from .problem import Problem
 from .result import Estimate, Row
@@ -16,7 +15,7 @@ __all__ = ["estimates", "make_rows"]
 
 
 def make_rows(
-    found: dict[str, Judgement | str], given: Problem, judged: Problem, metric: str, preserve_accuracy: bool
+    found: dict[str, Judgement | str], judged: Problem, metric: str, preserve_accuracy: bool
 ) -> tuple[Row, ...]:
     """Return the rows, best first; maps that failed, whose judgement is an error message, come last."""
     good = {name: j for name, j in found.items() if isinstance(j, Judgement)}
@@ -32,7 +31,7 @@ def make_rows(
             figures[name],
             _differences(j, good["identity"], judged),
             _differences(j, good[best], judged),
-            parameter_count(traits[name].parameters, given.k, given.n),
+            j.parameters,
             traits[name].preserves,
             j.fit_seconds,
             j.predict_seconds,
@@ -60,7 +59,7 @@ def _differences(one: Judgement, other: Judgement, judged: Problem) -> dict[str,
 
 def _mean(values: NDArray[np.float64], judged: Problem) -> Estimate:
     """The weighted mean; rows of one group err together, so its error is that of the sums of the groups."""
-    weights = judged.sample.weight_array
+    weights = judged.weight_array
     total = weights.sum()
     mean = float(weights @ values / total)
     if not np.isfinite(mean):
