@@ -22,13 +22,15 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
-from ..arrays import row_blocks
+from ..arrays import row_blocks, softmax
 from ..errors import CalibrationWarning
 from ..passes import Block, Data
 from .report import FitReport
 
 __all__ = [
+    "Answer",
     "Comparison",
     "compare_losses",
     "cross_validate",
@@ -36,6 +38,7 @@ __all__ = [
     "judged",
     "label_losses",
     "mean_losses",
+    "raw_losses",
     "row_losses",
     "tell",
 ]
@@ -43,6 +46,7 @@ __all__ = [
 Answer = Callable[[NDArray[np.floating]], NDArray[np.floating]]
 FOLDS = 5
 _ONE_FOLD = 2_000_000  # scores above which one fold tells as much as all
+_EXACT_BELOW = 80.0  # nats: a float32 holds probabilities down to exp(-87) with all its digits
 _PILOT = 2000  # rows that tell the spread of the differences well enough: to two per cent
 
 
@@ -59,6 +63,16 @@ def row_losses(loss: str, probabilities: NDArray[np.floating], labels: NDArray[n
         return label_losses(probabilities, labels)
     chosen = probabilities[np.arange(len(labels)), labels].astype(np.float64)
     return np.einsum("ij,ij->i", probabilities, probabilities, dtype=np.float64) - 2 * chosen + 1
+
+
+def raw_losses(loss: str, logits: NDArray[np.floating], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return `row_losses` of scores as they came, finite also where a probability is too small for a float."""
+    losses = row_losses(loss, softmax(logits), labels)
+    lost = np.flatnonzero(losses > _EXACT_BELOW) if loss == "nll" else []
+    if len(lost):
+        z = logits[lost].astype(np.float64)
+        losses[lost] = logsumexp(z, axis=1) - z[np.arange(len(lost)), labels[lost]]
+    return losses
 
 
 @dataclass(frozen=True)
@@ -111,9 +125,18 @@ def compare_losses(block: Block, before: Answer, after: Answer, loss: str = "nll
     found = Comparison(np.zeros(6))
     for part in row_blocks(*block.logits.shape):
         z, labels = block.logits[part], block.labels[part]
-        losses = (row_losses(loss, answer(z), labels) for answer in (before, after))
+        losses = (_losses(answer, loss, z, labels) for answer in (before, after))
         found += Comparison.of(*losses, block.weight_array[part])
     return found
+
+
+def _losses(
+    answer: Answer, loss: str, logits: NDArray[np.floating], labels: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Losses of a map's answers; those of the scores as they came need not go through a float."""
+    if answer is softmax:
+        return raw_losses(loss, logits, labels)
+    return row_losses(loss, answer(logits), labels)
 
 
 def mean_losses(data: Data, before: Answer, after: Answer, loss: str = "nll") -> tuple[float, float]:

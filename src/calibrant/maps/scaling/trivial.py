@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ...arrays import softmax
 from ...calibrator import Calibrator
-from ...fits.judge import mean_losses
+from ...fits.judge import Answer, mean_losses
 from ...fits.report import FitReport
 from ...passes import Data
 from ...traits import Traits
@@ -24,8 +24,12 @@ class _Constant(Calibrator):
         self.saturated = saturated
 
     def _fit(self, data: Data) -> FitReport:
-        before, after = mean_losses(data, softmax, self._map)
+        before, after = mean_losses(data, softmax, self._answer)
         return FitReport(0, True, "nll", before, after, before, after, 0.0)
+
+    @property
+    def _answer(self) -> Answer:
+        return self._map
 
 
 class Identity(_Constant):
@@ -33,6 +37,10 @@ class Identity(_Constant):
 
     _identifier = "identity"
     _traits = Traits("scaling", "ranking", "full", "0")
+
+    @property
+    def _answer(self) -> Answer:
+        return softmax
 
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
         return softmax(logits)
