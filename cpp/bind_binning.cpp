@@ -8,61 +8,64 @@ void require_edges(std::size_t edges, std::size_t table) {
     if (table != edges + 1) throw nb::value_error("a table has one answer more than there are edges");
 }
 
+// Each class belongs to a group below the count, or to none.
+void require_groups(const Labels& groups, std::size_t k, std::int64_t count) {
+    bool good = groups.shape(0) == k;
+    for (std::size_t j = 0; good && j < k; ++j) good = groups.data()[j] < count;
+    if (!good) throw nb::value_error("groups do not fit the classes");
+}
+
+using Places = std::optional<Vector<std::int32_t>>;
+
+// Every fine cell that a score can have lies below the number of cells.
+void require_cells(const Places& first, const Places& shift, std::int64_t coarse, int bits, std::int64_t cells) {
+    if (first.has_value() != shift.has_value() || (!first && cells != coarse) ||
+        (first && (first->shape(0) != std::size_t(coarse) || shift->shape(0) != std::size_t(coarse))))
+        throw nb::value_error("first and shift have one entry a coarse cell");
+    const std::uint32_t widest = (std::uint32_t(1) << (32 - bits)) - 1;
+    for (std::int64_t c = 0; first && c < coarse; ++c)
+        if (shift->data()[c] < 0 || shift->data()[c] > 31 || first->data()[c] < 0 ||
+            first->data()[c] + std::int64_t(widest >> shift->data()[c]) >= cells)
+            throw nb::value_error("a cell lies outside");
+}
+
 template <class T>
 void bind_binning(nb::module_& m) {
-    using Columns = std::optional<Vector<bool>>;
     m.def(
         "cell_sums",
-        [](Matrix<T> logits, Labels labels, Weights weights, Columns columns, std::optional<Vector<std::int32_t>> first,
-           std::optional<Vector<std::int32_t>> shift, std::int64_t cells, int threads) {
+        [](Matrix<T> logits, Labels labels, Weights weights, Labels groups, std::int64_t group_count, int bits, Places first,
+           Places shift, std::int64_t cells, int threads) {
             require_rows(logits, labels, weights);
-            if (columns && columns->shape(0) != logits.shape(1)) throw nb::value_error("columns differ in number");
-            if (first.has_value() != shift.has_value() || (!first && cells != calibrant::kCoarse) ||
-                (first && (first->shape(0) != calibrant::kCoarse || shift->shape(0) != calibrant::kCoarse)))
-                throw nb::value_error("first and shift have one entry a coarse cell");
-            for (std::int64_t c = 0; first && c < calibrant::kCoarse; ++c)
-                if (shift->data()[c] < 0 || shift->data()[c] > 16 || first->data()[c] < 0 ||
-                    first->data()[c] + (0xffff >> shift->data()[c]) >= cells)
-                    throw nb::value_error("a cell lies outside");
+            if (bits < 1 || bits > 16 || group_count < 1 || group_count >= std::int64_t(1) << (31 - bits))
+                throw nb::value_error("too many coarse cells");
+            require_groups(groups, logits.shape(1), group_count);
+            require_cells(first, shift, group_count << bits, bits, cells);
             auto out = fresh<double>({std::size_t(cells), std::size_t(2)});
             nb::gil_scoped_release release;
-            calibrant::cell_sums(logits.data(), labels.data(), data_of(weights), columns ? columns->data() : nullptr,
-                                 logits.shape(0), logits.shape(1), first ? first->data() : nullptr,
-                                 shift ? shift->data() : nullptr, cells, threads, out.data());
+            calibrant::cell_sums(logits.data(), labels.data(), data_of(weights), groups.data(), logits.shape(0),
+                                 logits.shape(1), bits, first ? first->data() : nullptr, shift ? shift->data() : nullptr,
+                                 cells, threads, out.data());
             return out;
         },
-        "logits"_a.noconvert(), "labels"_a, "weights"_a.none(), "columns"_a.none(), "first"_a.none(), "shift"_a.none(),
-        "cells"_a, "threads"_a);
+        "logits"_a.noconvert(), "labels"_a, "weights"_a.none(), "groups"_a, "group_count"_a, "bits"_a, "first"_a.none(),
+        "shift"_a.none(), "cells"_a, "threads"_a);
     m.def(
         "bin_sums",
-        [](Matrix<T> logits, Labels labels, Weights weights, Columns columns, std::optional<Matrix<T>> values,
-           Vector<double> edges, int threads) {
+        [](Matrix<T> logits, Labels labels, Weights weights, Labels groups, std::optional<Matrix<T>> values,
+           Matrix<double> edges, int threads) {
             require_rows(logits, labels, weights);
-            if (columns && columns->shape(0) != logits.shape(1)) throw nb::value_error("columns differ in number");
+            require_groups(groups, logits.shape(1), edges.shape(0));
             if (values && (values->shape(0) != logits.shape(0) || values->shape(1) != logits.shape(1)))
                 throw nb::value_error("values differ from logits in shape");
-            auto out = fresh<double>({edges.shape(0) + 1, std::size_t(4)});
+            auto out = fresh<double>({edges.shape(0), edges.shape(1) + 1, std::size_t(4)});
             nb::gil_scoped_release release;
-            calibrant::bin_sums(logits.data(), labels.data(), data_of(weights), columns ? columns->data() : nullptr,
+            calibrant::bin_sums(logits.data(), labels.data(), data_of(weights), groups.data(),
                                 values ? values->data() : nullptr, logits.shape(0), logits.shape(1), edges.data(),
-                                edges.shape(0), threads, out.data());
+                                edges.shape(0), edges.shape(1), threads, out.data());
             return out;
         },
-        "logits"_a.noconvert(), "labels"_a, "weights"_a.none(), "columns"_a.none(), "values"_a.noconvert().none(),
-        "edges"_a, "threads"_a);
-    m.def(
-        "pair_sums",
-        [](Vector<T> scores, Vector<bool> outcomes, Weights weights, std::optional<Vector<T>> values, Vector<double> edges) {
-            const std::size_t n = scores.shape(0);
-            if (outcomes.shape(0) != n || (weights && weights->shape(0) != n) || (values && values->shape(0) != n))
-                throw nb::value_error("scores, outcomes, weights and values differ in length");
-            auto out = fresh<double>({edges.shape(0) + 1, std::size_t(4)});
-            nb::gil_scoped_release release;
-            calibrant::pair_sums(scores.data(), outcomes.data(), data_of(weights), values ? values->data() : nullptr, n,
-                                 edges.data(), edges.shape(0), out.data());
-            return out;
-        },
-        "scores"_a.noconvert(), "outcomes"_a, "weights"_a.none(), "values"_a.noconvert().none(), "edges"_a);
+        "logits"_a.noconvert(), "labels"_a, "weights"_a.none(), "groups"_a, "values"_a.noconvert().none(), "edges"_a,
+        "threads"_a);
     m.def(
         "bin_lift",
         [](Matrix<T> logits, Matrix<double> edges, Matrix<double> table, bool normalize, int threads, Output<T> out) {

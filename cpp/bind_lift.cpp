@@ -34,11 +34,12 @@ void require_starts(const Labels& starts, std::size_t values) {
     if (!good) throw nb::value_error("starts and values do not fit one another");
 }
 
-void require_groups(const Labels& groups, const Labels& starts, std::size_t values, std::size_t k) {
+// Every class belongs to a group; with `lowest` = -1 to a group or to none.
+void require_groups(const Labels& groups, const Labels& starts, std::size_t values, std::size_t k, std::int64_t lowest) {
     require_starts(starts, values);
     bool good = groups.shape(0) == k;
     for (std::size_t j = 0; good && j < k; ++j)
-        good = groups.data()[j] >= 0 && groups.data()[j] < static_cast<std::int64_t>(starts.shape(0)) - 1;
+        good = groups.data()[j] >= lowest && groups.data()[j] < static_cast<std::int64_t>(starts.shape(0)) - 1;
     if (!good) throw nb::value_error("groups and starts do not fit one another");
 }
 
@@ -69,7 +70,7 @@ void bind_isotonic(nb::module_& m) {
         "negatives_between",
         [](Matrix<T> logits, Labels labels, Weights weights, Labels groups, Labels starts, Vector<T> bounds, int threads) {
             require_rows(logits, labels, weights);
-            require_groups(groups, starts, bounds.shape(0), logits.shape(1));
+            require_groups(groups, starts, bounds.shape(0), logits.shape(1), -1);
             const std::size_t count = starts.shape(0) - 1, size = bounds.shape(0) + count;
             auto counts = fresh<double>({size});
             auto largest = fresh<T>({size});
@@ -88,7 +89,7 @@ void bind_isotonic(nb::module_& m) {
         [](Matrix<T> scores, Labels groups, Labels starts, Vector<T> knots, Vector<double> values, bool steps,
            double epsilon, int threads, Output<T> out) {
             require_same_shape(scores, out);
-            require_groups(groups, starts, knots.shape(0), scores.shape(1));
+            require_groups(groups, starts, knots.shape(0), scores.shape(1), 0);
             const std::size_t count = starts.shape(0) - 1;
             for (std::size_t g = 0; g < count; ++g)
                 if (starts.data()[g] == starts.data()[g + 1]) throw nb::value_error("a group has no knots");

@@ -19,38 +19,58 @@ CALIBRANT_INLINE std::uint32_t key_of(float score) {
     return static_cast<std::uint32_t>(bits ^ ((bits >> 31) & 0x7fffffff)) ^ 0x80000000u;
 }
 
-// Cells of a row of log-odds.
+// The classes that count, in order, and where each class is among them.
+struct Used {
+    std::vector<std::int64_t> places, where, group;  // class of each column; column of each class, or -1; group of each column
+    std::int64_t count() const { return static_cast<std::int64_t>(places.size()); }
+
+    Used(const std::int64_t* groups, std::int64_t k) : where(k, -1) {
+        for (std::int64_t j = 0; j < k; ++j)
+            if (groups[j] >= 0) where[j] = count(), places.push_back(j), group.push_back(groups[j]);
+    }
+};
+
+// Log-odds of the columns that count.
 template <class T>
-CALIBRANT_INLINE void row_cells(const T* odds, std::int64_t k, const std::int32_t* first, const std::int32_t* shift,
-                                std::int32_t* cell) {
+CALIBRANT_INLINE void used_odds(const T* z, std::int64_t k, const std::int64_t* places, std::int64_t m, T* odds) {
+    log_odds_row(z, k, odds);
+    if (m < k)  // places rise, so that nothing is overwritten before it is read
+        for (std::int64_t j = 0; j < m; ++j) odds[j] = odds[places[j]];
+}
+
+// Cells of a row of log-odds; the coarse cells of column j begin at offset[j].
+template <class T>
+CALIBRANT_INLINE void row_cells(const T* odds, std::int64_t m, const std::int32_t* offset, int bits,
+                                const std::int32_t* first, const std::int32_t* shift, std::int32_t* cell) {
+    const int low = 32 - bits;
+    const std::uint32_t mask = (std::uint32_t(1) << low) - 1;
     if (!first) {
 #pragma omp simd
-        for (std::int64_t j = 0; j < k; ++j) cell[j] = static_cast<std::int32_t>(key_of(static_cast<float>(odds[j])) >> 16);
+        for (std::int64_t j = 0; j < m; ++j)
+            cell[j] = offset[j] + static_cast<std::int32_t>(key_of(static_cast<float>(odds[j])) >> low);
         return;
     }
 #pragma omp simd
-    for (std::int64_t j = 0; j < k; ++j) {
+    for (std::int64_t j = 0; j < m; ++j) {
         const std::uint32_t key = key_of(static_cast<float>(odds[j]));
-        cell[j] = first[key >> 16] + static_cast<std::int32_t>((key & 0xffffu) >> shift[key >> 16]);
+        const std::int32_t coarse = offset[j] + static_cast<std::int32_t>(key >> low);
+        cell[j] = first[coarse] + static_cast<std::int32_t>((key & mask) >> shift[coarse]);
     }
 }
 
 template <class T>
-CALIBRANT_INLINE void cell_rows(const T* logits, const std::int64_t* labels, const double* weights, const bool* columns,
-                                std::int64_t from, std::int64_t to, std::int64_t k, const std::int32_t* first,
+CALIBRANT_INLINE void cell_rows(const T* logits, const std::int64_t* labels, const double* weights, std::int64_t from,
+                                std::int64_t to, std::int64_t k, const std::int64_t* places, const std::int64_t* where,
+                                std::int64_t m, const std::int32_t* offset, int bits, const std::int32_t* first,
                                 const std::int32_t* shift, T* odds, std::int32_t* cell, double* out) {
     for (std::int64_t i = from; i < to; ++i) {
         const double weight = weights ? weights[i] : 1.0;
         if (weight == 0.0) continue;
-        log_odds_row(logits + i * k, k, odds);
-        row_cells(odds, k, first, shift, cell);
-        if (columns) {
-            for (std::int64_t j = 0; j < k; ++j)
-                if (columns[j]) out[2 * cell[j]] += weight;
-        } else {
-            for (std::int64_t j = 0; j < k; ++j) out[2 * cell[j]] += weight;
-        }
-        if (!columns || columns[labels[i]]) out[2 * cell[labels[i]] + 1] += weight;
+        used_odds(logits + i * k, k, places, m, odds);
+        row_cells(odds, m, offset, bits, first, shift, cell);
+        for (std::int64_t j = 0; j < m; ++j) out[2 * static_cast<std::int64_t>(cell[j])] += weight;
+        const std::int64_t own = where[labels[i]];
+        if (own >= 0) out[2 * static_cast<std::int64_t>(cell[own]) + 1] += weight;
     }
 }
 
@@ -60,44 +80,19 @@ CALIBRANT_INLINE T sigmoid(T x) {
     return (x < T(0) ? e : T(1)) / (T(1) + e);
 }
 
+// Adds a row whose bins are known to the sums; those of column j begin at target[j].
 template <class T>
-CALIBRANT_INLINE void bin_rows(const T* logits, const std::int64_t* labels, const double* weights, const bool* columns,
-                               const T* values, std::int64_t from, std::int64_t to, std::int64_t k, const T* edges,
-                               std::int64_t count, int steps, T* odds, std::int32_t* bin, double* out) {
-    for (std::int64_t i = from; i < to; ++i) {
-        const double weight = weights ? weights[i] : 1.0;
-        if (weight == 0.0) continue;
-        log_odds_row(logits + i * k, k, odds);
-        row_bins(odds, k, edges, count, steps, bin);
-        const bool counts = !columns || columns[labels[i]];
-        if (counts) out[4 * bin[labels[i]] + 1] += weight;
+CALIBRANT_INLINE void add_row(T* odds, std::int64_t m, const std::int32_t* bin, const std::int64_t* target, std::int64_t own,
+                              double weight, const T* values, const std::int64_t* places, double* out) {
 #pragma omp simd
-        for (std::int64_t j = 0; j < k; ++j) odds[j] = sigmoid(odds[j]);
-        for (std::int64_t j = 0; j < k; ++j) {
-            if (columns && !columns[j]) continue;
-            double* target = out + 4 * bin[j];
-            target[0] += weight;
-            target[2] += weight * odds[j];
-            if (values) target[3] += weight * values[i * k + j];
-        }
+    for (std::int64_t j = 0; j < m; ++j) odds[j] = sigmoid(odds[j]);
+    for (std::int64_t j = 0; j < m; ++j) {
+        double* sums = out + target[j] + 4 * bin[j];
+        sums[0] += weight;
+        sums[2] += weight * odds[j];
+        if (values) sums[3] += weight * values[places[j]];
     }
-}
-
-template <class T>
-CALIBRANT_INLINE void pair_strip(const T* scores, const bool* outcomes, const double* weights, const T* values,
-                                 std::int64_t n, const T* edges, std::int64_t count, int steps, T* p, std::int32_t* bin,
-                                 double* out) {
-    row_bins(scores, n, edges, count, steps, bin);
-#pragma omp simd
-    for (std::int64_t j = 0; j < n; ++j) p[j] = sigmoid(scores[j]);
-    for (std::int64_t j = 0; j < n; ++j) {
-        const double weight = weights ? weights[j] : 1.0;
-        double* target = out + 4 * bin[j];
-        target[0] += weight;
-        target[1] += outcomes[j] ? weight : 0.0;
-        target[2] += weight * p[j];
-        if (values) target[3] += weight * values[j];
-    }
+    if (own >= 0) out[target[own] + 4 * bin[own] + 1] += weight;
 }
 
 CALIBRANT_CLONES double cell_loss_of(const double* scores, const double* weights, const double* outcomes, std::int64_t n) {
@@ -109,74 +104,87 @@ CALIBRANT_CLONES double cell_loss_of(const double* scores, const double* weights
 
 #define CALIBRANT_BINNING_BLOCKS(T)                                                                                       \
     CALIBRANT_CLONES void cell_rows_of(const T* logits, const std::int64_t* labels, const double* weights,                \
-                                       const bool* columns, std::int64_t from, std::int64_t to, std::int64_t k,           \
+                                       std::int64_t from, std::int64_t to, std::int64_t k, const std::int64_t* places,    \
+                                       const std::int64_t* where, std::int64_t m, const std::int32_t* offset, int bits,   \
                                        const std::int32_t* first, const std::int32_t* shift, T* odds, std::int32_t* cell, \
                                        double* out) {                                                                     \
-        cell_rows(logits, labels, weights, columns, from, to, k, first, shift, odds, cell, out);                          \
+        cell_rows(logits, labels, weights, from, to, k, places, where, m, offset, bits, first, shift, odds, cell, out);   \
     }                                                                                                                     \
-    CALIBRANT_CLONES void bin_rows_of(const T* logits, const std::int64_t* labels, const double* weights,                 \
-                                      const bool* columns, const T* values, std::int64_t from, std::int64_t to,           \
-                                      std::int64_t k, const T* edges, std::int64_t count, int steps, T* odds,             \
-                                      std::int32_t* bin, double* out) {                                                   \
-        bin_rows(logits, labels, weights, columns, values, from, to, k, edges, count, steps, odds, bin, out);             \
+    CALIBRANT_CLONES void row_bins_of(const T* scores, std::int64_t m, const Edges<T>& edges, std::int32_t* bin) {        \
+        row_bins(scores, m, edges.values.data(), edges.count, edges.steps, bin);                                          \
     }                                                                                                                     \
-    CALIBRANT_CLONES void pair_strip_of(const T* scores, const bool* outcomes, const double* weights, const T* values,    \
-                                        std::int64_t n, const T* edges, std::int64_t count, int steps, T* p,              \
-                                        std::int32_t* bin, double* out) {                                                 \
-        pair_strip(scores, outcomes, weights, values, n, edges, count, steps, p, bin, out);                               \
+    CALIBRANT_CLONES void row_bins_of(const T* scores, std::int64_t m, const GroupEdges<T>& edges,                        \
+                                      const std::int64_t* start, std::int32_t* bin) {                                     \
+        row_bins_of_groups(scores, m, edges.values.data(), start, edges.steps, bin);                                      \
+    }                                                                                                                     \
+    CALIBRANT_CLONES void add_row_of(T* odds, std::int64_t m, const std::int32_t* bin, const std::int64_t* target,        \
+                                     std::int64_t own, double weight, const T* values, const std::int64_t* places,        \
+                                     double* out) {                                                                       \
+        add_row(odds, m, bin, target, own, weight, values, places, out);                                                  \
     }
 CALIBRANT_BINNING_BLOCKS(float)
 CALIBRANT_BINNING_BLOCKS(double)
 #undef CALIBRANT_BINNING_BLOCKS
 
-}  // namespace
-
-template <class T>
-void cell_sums(const T* logits, const std::int64_t* labels, const double* weights, const bool* columns, std::int64_t n,
-               std::int64_t k, const std::int32_t* first, const std::int32_t* shift, std::int64_t cells, int threads,
-               double* out) {
-    std::vector<std::vector<double>> parts(kStripes);
-    for_blocks(kStripes, 65536, threads, [&](std::int64_t s, std::int64_t, std::int64_t) {  // one stripe a block
-        parts[s].assign(2 * cells, 0.0);
-        std::vector<T> odds(k);
-        std::vector<std::int32_t> cell(k);
-        cell_rows_of(logits, labels, weights, columns, n * s / kStripes, n * (s + 1) / kStripes, k, first, shift,
-                     odds.data(), cell.data(), parts[s].data());
-    });
-    std::fill(out, out + 2 * cells, 0.0);
-    for (const auto& part : parts)
-        for (std::int64_t c = 0; c < 2 * cells; ++c) out[c] += part[c];
-}
-
-template <class T>
-void bin_sums(const T* logits, const std::int64_t* labels, const double* weights, const bool* columns, const T* values,
-              std::int64_t n, std::int64_t k, const double* edges, std::int64_t n_edges, int threads, double* out) {
-    const Edges<T> found = prepared<T>(edges, n_edges);
-    const std::int64_t size = 4 * (n_edges + 1);
-    std::vector<std::vector<double>> parts(block_count(n, k));
-    for_blocks(n, k, threads, [&](std::int64_t b, std::int64_t from, std::int64_t to) {
-        parts[b].assign(size, 0.0);
-        std::vector<T> odds(k);
-        std::vector<std::int32_t> bin(k);
-        bin_rows_of(logits, labels, weights, columns, values, from, to, k, found.values.data(), n_edges, found.steps,
-                    odds.data(), bin.data(), parts[b].data());
-    });
+// Calls work(from, to, sums) for stripes of rows, each with sums of its own, and adds these up. The stripes depend on the
+// sizes alone, so that the number of threads changes no bit; there are fewer where the sums are large.
+template <class Work>
+void sum_stripes(std::int64_t n, std::int64_t size, int threads, double* out, Work work) {
+    constexpr std::int64_t most = 8, together = std::int64_t(1) << 24;
+    const std::int64_t stripes = std::clamp<std::int64_t>(together / std::max<std::int64_t>(1, size), 1, most);
+    std::vector<std::vector<double>> parts(stripes - 1);
     std::fill(out, out + size, 0.0);
+    for_blocks(stripes, 65536, threads, [&](std::int64_t s, std::int64_t, std::int64_t) {  // one stripe a block
+        if (s) parts[s - 1].assign(size, 0.0);
+        work(n * s / stripes, n * (s + 1) / stripes, s ? parts[s - 1].data() : out);
+    });
     for (const auto& part : parts)
         for (std::int64_t c = 0; c < size; ++c) out[c] += part[c];
 }
 
+}  // namespace
+
 template <class T>
-void pair_sums(const T* scores, const bool* outcomes, const double* weights, const T* values, std::int64_t n,
-               const double* edges, std::int64_t n_edges, double* out) {
-    constexpr std::int64_t strip = 4096;
-    const Edges<T> found = prepared<T>(edges, n_edges);
-    std::vector<T> p(std::min(n, strip));
-    std::vector<std::int32_t> bin(std::min(n, strip));
-    std::fill(out, out + 4 * (n_edges + 1), 0.0);
-    for (std::int64_t at = 0; at < n; at += strip)
-        pair_strip_of(scores + at, outcomes + at, weights ? weights + at : nullptr, values ? values + at : nullptr,
-                      std::min(strip, n - at), found.values.data(), n_edges, found.steps, p.data(), bin.data(), out);
+void cell_sums(const T* logits, const std::int64_t* labels, const double* weights, const std::int64_t* groups,
+               std::int64_t n, std::int64_t k, int bits, const std::int32_t* first, const std::int32_t* shift,
+               std::int64_t cells, int threads, double* out) {
+    const Used used(groups, k);
+    std::vector<std::int32_t> offset;
+    for (const std::int64_t g : used.group) offset.push_back(static_cast<std::int32_t>(g << bits));
+    sum_stripes(n, 2 * cells, threads, out, [&](std::int64_t from, std::int64_t to, double* sums) {
+        std::vector<T> odds(k);
+        std::vector<std::int32_t> cell(k);
+        cell_rows_of(logits, labels, weights, from, to, k, used.places.data(), used.where.data(), used.count(),
+                     offset.data(), bits, first, shift, odds.data(), cell.data(), sums);
+    });
+}
+
+template <class T>
+void bin_sums(const T* logits, const std::int64_t* labels, const double* weights, const std::int64_t* groups,
+              const T* values, std::int64_t n, std::int64_t k, const double* edges, std::int64_t group_count,
+              std::int64_t n_edges, int threads, double* out) {
+    const Used used(groups, k);
+    const std::int64_t m = used.count(), width = 4 * (n_edges + 1);
+    const bool alone = group_count == 1;
+    const Edges<T> shared = prepared<T>(edges, alone ? n_edges : 0);
+    const GroupEdges<T> own = prepared_groups<T>(edges, alone ? 0 : group_count, n_edges);
+    std::vector<std::int64_t> start, target;
+    for (const std::int64_t g : used.group) start.push_back(g * own.stride), target.push_back(g * width);
+    sum_stripes(n, group_count * width, threads, out, [&](std::int64_t from, std::int64_t to, double* sums) {
+        std::vector<T> odds(k);
+        std::vector<std::int32_t> bin(k);
+        for (std::int64_t i = from; i < to; ++i) {
+            const double weight = weights ? weights[i] : 1.0;
+            if (weight == 0.0) continue;
+            used_odds(logits + i * k, k, used.places.data(), m, odds.data());
+            if (alone)
+                row_bins_of(odds.data(), m, shared, bin.data());
+            else
+                row_bins_of(odds.data(), m, own, start.data(), bin.data());
+            add_row_of(odds.data(), m, bin.data(), target.data(), used.where[labels[i]], weight,
+                       values ? values + i * k : nullptr, used.places.data(), sums);
+        }
+    });
 }
 
 double cell_loss(const double* scores, const double* weights, const double* outcomes, std::int64_t n) {
@@ -184,12 +192,10 @@ double cell_loss(const double* scores, const double* weights, const double* outc
 }
 
 #define CALIBRANT_BINNING_INSTANCES(T)                                                                                    \
-    template void cell_sums<T>(const T*, const std::int64_t*, const double*, const bool*, std::int64_t, std::int64_t,     \
-                               const std::int32_t*, const std::int32_t*, std::int64_t, int, double*);                     \
-    template void bin_sums<T>(const T*, const std::int64_t*, const double*, const bool*, const T*, std::int64_t,          \
-                              std::int64_t, const double*, std::int64_t, int, double*);                                   \
-    template void pair_sums<T>(const T*, const bool*, const double*, const T*, std::int64_t, const double*, std::int64_t, \
-                               double*);
+    template void cell_sums<T>(const T*, const std::int64_t*, const double*, const std::int64_t*, std::int64_t,           \
+                               std::int64_t, int, const std::int32_t*, const std::int32_t*, std::int64_t, int, double*);  \
+    template void bin_sums<T>(const T*, const std::int64_t*, const double*, const std::int64_t*, const T*, std::int64_t,  \
+                              std::int64_t, const double*, std::int64_t, std::int64_t, int, double*);
 CALIBRANT_BINNING_INSTANCES(float)
 CALIBRANT_BINNING_INSTANCES(double)
 

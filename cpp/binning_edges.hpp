@@ -81,4 +81,36 @@ CALIBRANT_INLINE void row_bins(const T* scores, std::int64_t k, const T* edges, 
     }
 }
 
+// Edges of several groups one after the other, each padded to `stride` = 2^steps - 1.
+template <class T>
+struct GroupEdges {
+    std::vector<T> values;
+    std::int64_t stride = 0;
+    int steps = 0;
+};
+
+template <class T>
+GroupEdges<T> prepared_groups(const double* edges, std::int64_t groups, std::int64_t count) {
+    GroupEdges<T> out;
+    while ((std::int64_t(1) << out.steps) - 1 < count) ++out.steps;
+    out.stride = (std::int64_t(1) << out.steps) - 1;
+    out.values.assign(groups * out.stride, std::numeric_limits<T>::quiet_NaN());
+    for (std::int64_t g = 0; g < groups; ++g)
+        for (std::int64_t m = 0; m < count; ++m) out.values[g * out.stride + m] = ceiling<T>(edges[g * count + m]);
+    return out;
+}
+
+// Bins of a row whose column j is looked up in the edges that begin at start[j].
+template <class T>
+CALIBRANT_INLINE void row_bins_of_groups(const T* scores, std::int64_t k, const T* edges, const std::int64_t* start,
+                                         int steps, std::int32_t* bin) {
+#pragma omp simd
+    for (std::int64_t j = 0; j < k; ++j) {
+        std::int32_t at = 0;
+        for (int step = steps ? 1 << (steps - 1) : 0; step > 0; step >>= 1)
+            at += scores[j] >= edges[start[j] + at + step - 1] ? step : 0;
+        bin[j] = at;
+    }
+}
+
 }  // namespace calibrant

@@ -14,7 +14,7 @@
 namespace calibrant {
 namespace {
 
-constexpr std::int64_t kParts = 16;    // partial sums, whatever the number of threads
+constexpr std::int64_t kParts = 16;    // at most so many partial sums, whatever the number of threads
 constexpr std::int64_t kSpan = 4096;   // scores mapped at a time where all share one map
 
 // Runs work(part) for fixed parts: blocks of one row each.
@@ -42,8 +42,8 @@ template <class T>
 void tally_row(const T* odds, std::int64_t label, double weight, std::int64_t k, const std::int64_t* groups,
                const std::int64_t* starts, const Search<T>& search, Tally<T>& tally) {
     for (std::int64_t j = 0; j < k; ++j) {
-        if (j == label) continue;
         const std::int64_t g = groups[j];
+        if (j == label || g < 0) continue;
         tally.add(starts[g] + g + search.at_or_below(g, odds[j]), weight, odds[j]);
     }
 }
@@ -166,8 +166,10 @@ template <class T>
 void negatives_between(const T* logits, const std::int64_t* labels, const double* weights, std::int64_t n, std::int64_t k,
                        const std::int64_t* groups, const std::int64_t* starts, std::int64_t group_count, const T* bounds,
                        int threads, double* counts, T* largest) {
-    const std::int64_t size = starts[group_count] + group_count, parts = std::min(n, kParts);
-    const Search<T> search(bounds, starts, group_count);
+    const std::int64_t size = starts[group_count] + group_count;
+    const std::int64_t parts = std::clamp<std::int64_t>(n * k / size, 1, kParts);  // few where the sums outweigh the rows
+    const bool all = group_count == 1 && std::all_of(groups, groups + k, [](std::int64_t g) { return g == 0; });
+    const Search<T> search(bounds, starts, group_count, n * k);
     std::vector<Tally<T>> tallies(parts, Tally<T>(size));
     for_parts(parts, threads, [&](std::int64_t part) {
         std::vector<T> odds(k);
@@ -175,7 +177,7 @@ void negatives_between(const T* logits, const std::int64_t* labels, const double
             const double weight = weights ? weights[i] : 1.0;
             if (weight == 0) continue;
             log_odds_row(logits + i * k, k, odds.data());
-            if (group_count == 1)
+            if (all)
                 tally_row_shared(odds.data(), labels[i], weight, k, search, tallies[part]);
             else
                 tally_row(odds.data(), labels[i], weight, k, groups, starts, search, tallies[part]);
@@ -214,7 +216,7 @@ template <class T>
 void isotonic_apply(const T* x, std::int64_t n, std::int64_t k, const std::int64_t* groups, const std::int64_t* starts,
                     std::int64_t group_count, const T* knots, const double* values, bool steps, double epsilon, int threads,
                     T* out) {
-    const Search<T> search(knots, starts, group_count);
+    const Search<T> search(knots, starts, group_count, n * k);
     const bool shared = group_count == 1;
     const Curve<T> curve{search, shared ? nullptr : groups, starts, knots, values, steps, epsilon};
     const std::int64_t span = shared ? kSpan : k, spans = (n * k + span - 1) / span;

@@ -21,8 +21,8 @@ void merge_close(const T* sorted, const std::int64_t* starts, std::int64_t group
                  std::uint8_t* fresh, T* bounds);
 
 // The negatives of group g that lie in [bound i - 1, bound i) are summed up at starts[g] + g + i: their weight into
-// counts, their largest into largest (-inf where there are none). Rows of weight zero are passed over; weights
-// may be null.
+// counts, their largest into largest (-inf where there are none). Rows of weight zero and classes of a negative group are
+// passed over; weights may be null.
 template <class T>
 void negatives_between(const T* logits, const std::int64_t* labels, const double* weights, std::int64_t n, std::int64_t k,
                        const std::int64_t* groups, const std::int64_t* starts, std::int64_t group_count, const T* bounds,

@@ -1,4 +1,4 @@
-// Finding the place of many values among sorted ones: a grid of cells narrows the search to a few neighbours.
+// Finding the place of values among sorted ones: of many, by a grid of cells that narrows the search to a few neighbours.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,10 @@ namespace calibrant {
 template <class T>
 class Search {
 public:
-    Search(const T* values, const std::int64_t* starts, std::int64_t group_count) : values_(values) {
+    // `queries` says how many places will be asked for: fewer than there are values are not worth a grid.
+    Search(const T* values, const std::int64_t* starts, std::int64_t group_count, std::int64_t queries)
+        : values_(values), bare_(queries < starts[group_count]) {
+        groups_.reserve(group_count);
         std::int64_t cells = 0;
         for (std::int64_t g = 0; g < group_count; ++g) {
             const std::int64_t from = starts[g], size = starts[g + 1] - from;
@@ -23,6 +26,7 @@ public:
             groups_.push_back(group);
             cells += group.cells + 1;
         }
+        if (bare_) return;
         table_.resize(cells);
         for (const Group& group : groups_) fill(group);
     }
@@ -32,8 +36,11 @@ public:
         const Group& group = groups_[g];
         if (group.size == 0 || x < group.low) return 0;
         if (x >= group.high) return group.size;
-        const std::int64_t c = cell(group, x);
-        std::int64_t from = table_[group.table + c], to = table_[group.table + c + 1];
+        std::int64_t from = 0, to = group.size;
+        if (!bare_) {
+            const std::int64_t c = cell(group, x);
+            from = table_[group.table + c], to = table_[group.table + c + 1];
+        }
         const T* own = values_ + group.from;
         while (to - from > 4) {
             const std::int64_t middle = from + (to - from) / 2;
@@ -58,8 +65,7 @@ private:
     // Monotone in x, so a value in an earlier cell is smaller and one in a later cell is larger.
     static std::int64_t cell(const Group& group, T x) {
         const T place = (x - group.low) * group.scale;
-        const auto c = static_cast<std::int64_t>(place);
-        return c < group.cells - 1 ? c : group.cells - 1;
+        return place < static_cast<T>(group.cells - 1) ? static_cast<std::int64_t>(place) : group.cells - 1;
     }
 
     void fill(const Group& group) {
@@ -72,6 +78,7 @@ private:
     }
 
     const T* values_;
+    bool bare_;
     std::vector<Group> groups_;
     std::vector<std::int32_t> table_;
 };

@@ -36,7 +36,9 @@ def cell_sums(
     logits: NDArray[Any],
     labels: NDArray[np.int64],
     weights: NDArray[np.float64] | None,
-    columns: NDArray[np.bool_] | None,
+    groups: NDArray[np.int64],
+    group_count: int,
+    bits: int,
     first: NDArray[np.int32] | None,
     shift: NDArray[np.int32] | None,
     cells: int,
@@ -46,17 +48,10 @@ def bin_sums(
     logits: NDArray[Any],
     labels: NDArray[np.int64],
     weights: NDArray[np.float64] | None,
-    columns: NDArray[np.bool_] | None,
+    groups: NDArray[np.int64],
     values: NDArray[Any] | None,
     edges: NDArray[np.float64],
     threads: int,
-) -> NDArray[np.float64]: ...
-def pair_sums(
-    scores: NDArray[Any],
-    outcomes: NDArray[np.bool_],
-    weights: NDArray[np.float64] | None,
-    values: NDArray[Any] | None,
-    edges: NDArray[np.float64],
 ) -> NDArray[np.float64]: ...
 def cell_loss(scores: NDArray[np.float64], weights: NDArray[np.float64], outcomes: NDArray[np.float64]) -> float: ...
 def bin_lift(
@@ -113,13 +108,9 @@ def ensemble_apply(
 def mixture_sums(
     columns: NDArray[np.float64], weights: NDArray[np.float64] | None, w: NDArray[np.float64], threads: int
 ) -> NDArray[np.float64]: ...
-def best_quadratic(gram: NDArray[np.float64], linear: NDArray[np.float64]) -> NDArray[np.float64]: ...
-def best_mixture(
-    columns: NDArray[np.float64],
-    weights: NDArray[np.float64] | None,
-    start: NDArray[np.float64],
-    most: int,
-    threads: int,
+def convex_on_simplex(gram: NDArray[np.float64]) -> bool: ...
+def best_quadratic(
+    gram: NDArray[np.float64], linear: NDArray[np.float64], start: NDArray[np.float64]
 ) -> NDArray[np.float64]: ...
 def log_odds(logits: NDArray[Any], threads: int, out: NDArray[Any]) -> None: ...
 def normalize_rows(logits: NDArray[Any], keep_top: bool, threads: int, marginals: NDArray[Any]) -> None: ...
@@ -127,18 +118,27 @@ def curve_sums(
     logits: NDArray[Any],
     labels: NDArray[np.int64],
     weights: NDArray[np.float64] | None,
-    places: NDArray[np.float64],
     knots: NDArray[np.float64],
+    stations: NDArray[np.float64],
     values: NDArray[np.float64],
     beta: float,
     threads: int,
 ) -> NDArray[np.float64]: ...
+def largest_surprise(logits: NDArray[Any], weights: NDArray[np.float64] | None, threads: int) -> float: ...
 def curve_apply(
     logits: NDArray[Any],
-    places: NDArray[np.float64],
     knots: NDArray[np.float64],
+    stations: NDArray[np.float64],
     values: NDArray[np.float64],
     beta: float,
+    threads: int,
+    out: NDArray[Any],
+) -> None: ...
+def top_log_odds(logits: NDArray[Any], threads: int) -> NDArray[np.float64]: ...
+def binwise_apply(
+    logits: NDArray[Any],
+    edges: NDArray[np.float64],
+    betas: NDArray[np.float64],
     threads: int,
     out: NDArray[Any],
 ) -> None: ...

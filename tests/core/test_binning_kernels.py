@@ -19,62 +19,72 @@ def keys(scores):
     return np.where(bits < 0, bits ^ 0x7FFFFFFF, bits) + (1 << 31)
 
 
+GROUPS = [[0] * 7, [0, -1, 0, 0, -1, -1, 0], [0, 1, 2, 3, 4, 5, 6], [1, 0, -1, 1, 2, 0, 0]]
+
+
+def pairs(z, y, w, groups):
+    """Scores, outcomes, weights and groups of the classes that count, one row a pair."""
+    used = np.flatnonzero(np.array(groups) >= 0)
+    scores, outcomes = log_odds(z)[:, used], y[:, None] == used
+    owners = np.tile(np.array(groups)[used], len(y))
+    return scores.ravel(), outcomes.ravel(), np.repeat(w, len(used)), owners
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("columns", [None, np.array([1, 0, 1, 1, 0, 0, 1], dtype=bool)])
-def test_coarse_cells_count_the_upper_bits(dtype, columns):
+@pytest.mark.parametrize("groups", GROUPS)
+@pytest.mark.parametrize("bits", [16, 11])
+def test_coarse_cells_count_the_upper_bits(dtype, groups, bits):
     z, y, w = problem(dtype)
-    place = keys(log_odds(z)) >> 16
-    used = np.ones(7, dtype=bool) if columns is None else columns
-    mass = np.bincount(place[:, used].ravel(), np.repeat(w, used.sum()), minlength=1 << 16)
-    own = used[y]
-    positive = np.bincount(place[np.arange(len(y)), y][own], w[own], minlength=1 << 16)
-    found = _core.cell_sums(z, y, w, columns, None, None, 1 << 16, 2)
-    np.testing.assert_array_equal(found, np.stack([mass, positive], axis=1))
+    scores, outcomes, weights, owners = pairs(z, y, w, groups)
+    count = max(groups) + 1
+    place = (owners << bits) + (keys(scores) >> (32 - bits))
+    expected = [np.bincount(place, part, minlength=count << bits) for part in (weights, weights * outcomes)]
+    found = _core.cell_sums(z, y, w, np.array(groups), count, bits, None, None, count << bits, 2)
+    np.testing.assert_array_equal(found, np.stack(expected, axis=1))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_fine_cells_split_coarse_ones(dtype):
-    z, y, _ = problem(dtype)
-    shift = np.full(1 << 16, 13, dtype=np.int32)
-    first = (np.arange(1 << 16) * 8).astype(np.int32)
-    found = _core.cell_sums(z, y, None, None, first, shift, 8 << 16, 1)
-    key = keys(log_odds(z))
-    place = (key >> 16) * 8 + ((key & 0xFFFF) >> 13)
-    np.testing.assert_array_equal(found[:, 0], np.bincount(place.ravel(), minlength=8 << 16))
+@pytest.mark.parametrize("groups", GROUPS)
+def test_fine_cells_split_coarse_ones(dtype, groups):
+    z, y, w = problem(dtype)
+    scores, _, weights, owners = pairs(z, y, w, groups)
+    count, bits = max(groups) + 1, 12
+    shift = np.full(count << bits, 17, dtype=np.int32)
+    first = (np.arange(count << bits) * 8).astype(np.int32)
+    found = _core.cell_sums(z, y, w, np.array(groups), count, bits, first, shift, 8 * count << bits, 1)
+    key = keys(scores)
+    place = ((owners << bits) + (key >> 20)) * 8 + ((key & 0xFFFFF) >> 17)
+    np.testing.assert_array_equal(found[:, 0], np.bincount(place, weights, minlength=8 * count << bits))
+
+
+def test_cells_outside_are_refused():
+    z, y, w = problem(np.float64)
+    groups, shift = np.zeros(7, dtype=np.int64), np.full(1 << 9, 22, dtype=np.int32)
+    first = np.arange(1 << 9, dtype=np.int32) * 2
+    _core.cell_sums(z, y, w, groups, 1, 9, first, shift, 1 << 10, 1)
+    with pytest.raises(ValueError, match="outside"):
+        _core.cell_sums(z, y, w, groups, 1, 9, first, shift, (1 << 10) - 1, 1)
+    with pytest.raises(ValueError, match="groups"):
+        _core.cell_sums(z, y, w, groups + 1, 1, 9, first, shift, 1 << 10, 1)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("groups", GROUPS)
 @pytest.mark.parametrize("edges", [[], [0.0], np.linspace(-9, 3, 14), np.linspace(-12, 9, 77)])
-def test_bin_sums(dtype, edges):
+def test_bin_sums(dtype, groups, edges):
     z, y, w = problem(dtype)
-    edges = np.asarray(edges, dtype=np.float64)
+    count = max(groups) + 1
+    edges = np.asarray(edges, dtype=np.float64) + np.arange(count)[:, None] / 3
     values = np.random.default_rng(1).random(z.shape).astype(dtype)
-    scores = log_odds(z)
-    place = np.searchsorted(edges, scores.ravel().astype(np.float64), side="right")
-    outcome = (y[:, None] == np.arange(7)).ravel()
-    weight = np.repeat(w, 7)
-    columns = [weight, weight * outcome, weight * expit(scores.ravel()), weight * values.ravel()]
-    expected = np.stack([np.bincount(place, c, minlength=len(edges) + 1) for c in columns], axis=1)
-    found = _core.bin_sums(z, y, w, None, values, edges, 2)
-    np.testing.assert_allclose(found, expected, rtol=3e-6 if dtype == np.float32 else 1e-12)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("weighted", [True, False])
-@pytest.mark.parametrize("count", [0, 14, 77])
-def test_sums_of_pairs(dtype, weighted, count):
-    rng = np.random.default_rng(count)
-    scores = np.round(rng.normal(size=9000) * 4, 1).astype(dtype)  # tied, and on edges
-    edges = np.sort(np.round(rng.normal(size=count) * 4, 1))
-    y, values = rng.random(9000) < 0.2, rng.random(9000).astype(dtype)
-    w = rng.integers(0, 3, 9000).astype(np.float64) if weighted else None
-    weight = np.ones(9000) if w is None else w
-    place = np.searchsorted(edges, scores.astype(np.float64), side="right")
-    columns = [weight, weight * y, weight * expit(scores.astype(np.float64)), weight * values]
-    expected = np.stack([np.bincount(place, c, minlength=count + 1) for c in columns], axis=1)
-    found = _core.pair_sums(scores, y, w, values, edges)
-    np.testing.assert_allclose(found, expected, rtol=3e-6 if dtype == np.float32 else 1e-12)
-    assert not _core.pair_sums(scores, y, w, None, edges)[:, 3].any()
+    scores, outcomes, weights, owners = pairs(z, y, w, groups)
+    bins = edges.shape[1] + 1
+    place = sum((scores.astype(np.float64) >= edge for edge in edges[owners].T), np.zeros(len(scores), dtype=int))
+    lent = values[:, np.array(groups) >= 0].ravel()
+    columns = [weights, weights * outcomes, weights * expit(scores), weights * lent]
+    expected = [np.bincount(owners * bins + place, c, minlength=count * bins).reshape(count, bins) for c in columns]
+    found = _core.bin_sums(z, y, w, np.array(groups), values, edges, 2)
+    np.testing.assert_allclose(found, np.stack(expected, axis=2), rtol=3e-6 if dtype == np.float32 else 1e-12)
+    assert not _core.bin_sums(z, y, w, np.array(groups), None, edges, 1)[:, :, 3].any()
 
 
 def test_loss_of_cells():
@@ -159,9 +169,9 @@ def test_rows_without_any_answer_get_the_softmax():
 def test_threads_change_no_bit():
     z, y, _ = problem(np.float32, n=3000, k=50)
     w = np.random.default_rng(2).random(3000)
-    edges = np.linspace(-6, 3, 14)
+    edges, groups = np.linspace(-6, 3, 14)[None], np.zeros(50, dtype=np.int64)
     for call in (
-        lambda t: _core.cell_sums(z, y, w, None, None, None, 1 << 16, t),
-        lambda t: _core.bin_sums(z, y, w, None, None, edges, t),
+        lambda t: _core.cell_sums(z, y, w, groups, 1, 16, None, None, 1 << 16, t),
+        lambda t: _core.bin_sums(z, y, w, groups, None, edges, t),
     ):
         np.testing.assert_array_equal(call(1), call(3))

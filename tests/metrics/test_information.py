@@ -14,11 +14,19 @@ from calibrant import _core
 from calibrant.arrays import log_odds
 from calibrant.errors import InvalidInput
 from calibrant.metrics import fine_cells
-from calibrant.metrics.fine_cells import cells_of_classes, cells_of_scores
+from calibrant.metrics.fine_cells import cells_of_groups, cells_of_scores
 from calibrant.metrics.imax import imax, imax_of_groups
 from calibrant.metrics.information import bin_information, mutual_information, partition_information
 from calibrant.metrics.optimal_partition import optimal_partition
-from calibrant.passes import Block
+from calibrant.passes import Block, in_memory
+
+
+def cells_of_classes(z, y, weights=None):
+    """Cells of all classes of the rows together."""
+    z = np.ascontiguousarray(z)
+    data = in_memory(Block(z, y, weights, z.shape[1]))
+    (cells,) = cells_of_groups(data, np.zeros(z.shape[1], dtype=np.int64))
+    return cells
 
 
 def scores_and_outcomes(seed, n=300, levels=None, slope=0.6):
@@ -203,10 +211,9 @@ def test_counted_cells_lead_where_exact_ones_do(scale, monkeypatch):
     base = rng.normal(size=(4000, 20)) * 2
     y = (base + rng.gumbel(size=base.shape)).argmax(1)
     z = (base * scale).astype(np.float32)
-    sample = Block(z, y, None, 20)
-    exact = cells_of_classes(sample)
+    exact = cells_of_classes(z, y)
     monkeypatch.setattr(fine_cells, "_EXACT", 0)
-    counted = cells_of_classes(sample)
+    counted = cells_of_classes(z, y)
     assert counted.count < exact.count
     assert counted.weights.sum() == exact.weights.sum()
     assert counted.outcomes.sum() == exact.outcomes.sum()
@@ -221,11 +228,11 @@ def test_cells_do_not_see_order_and_take_weights_as_repeats(rng, monkeypatch):
     monkeypatch.setattr(fine_cells, "_EXACT", 0)
     z = rng.normal(size=(500, 6)) * 3
     y, w = rng.integers(0, 6, 500), rng.integers(1, 4, 500).astype(np.float64)
-    plain = cells_of_classes(Block(z, y, w, 6))
+    plain = cells_of_classes(z, y, w)
     order = rng.permutation(500)
-    shuffled = cells_of_classes(Block(np.ascontiguousarray(z[order]), y[order], w[order], 6))
+    shuffled = cells_of_classes(z[order], y[order], w[order])
     rows = np.repeat(np.arange(500), w.astype(int))
-    repeated = cells_of_classes(Block(np.ascontiguousarray(z[rows]), y[rows], None, 6))
+    repeated = cells_of_classes(z[rows], y[rows])
     for other in (shuffled, repeated):
         for name in ("scores", "weights", "outcomes", "cuts"):
             np.testing.assert_array_equal(getattr(other, name), getattr(plain, name))

@@ -12,7 +12,7 @@ from calibrant import CalibrationWarning, Chain, Mixture, OneVsRest, PlattScalin
 from calibrant.arrays import softmax
 from calibrant.fits.judge import label_losses
 from calibrant.operators.one_vs_rest import _too_few
-from calibrant.passes import Block
+from calibrant.passes import Block, in_memory
 
 CLASS_WISE = (
     *("platt", "beta", "spline", "irova", "irova-ts", "irova-ets"),
@@ -23,7 +23,8 @@ CLASS_WISE = (
 def sample(rows_of, weights=None):
     """Rows of classes 0, 1, …, as many as given."""
     labels = np.repeat(np.arange(len(rows_of)), rows_of)
-    return Block(np.random.default_rng(0).normal(size=(len(labels), len(rows_of))), labels, weights, len(rows_of))
+    scores = np.random.default_rng(0).normal(size=(len(labels), len(rows_of)))
+    return in_memory(Block(scores, labels, weights, len(rows_of)))
 
 
 def drawn(folder, name, rows, seed):
@@ -76,7 +77,7 @@ def test_chains_and_mixtures_pass_it_on():
     thin = sample([2] * 12)
     lift = OneVsRest(PlattScaling())
     for whole in (Chain([TemperatureScaling(), lift]), Chain([lift, TemperatureScaling()]), Mixture([lift, lift])):
-        assert whole.fit_sample(thin).caveat == lift.fit_sample(thin).caveat != ""
+        assert whole.fit_data(thin).caveat == lift.fit_data(thin).caveat != ""
 
 
 def test_no_row_to_hold_out_is_told():

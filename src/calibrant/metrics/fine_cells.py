@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from .. import _core
-from ..passes import Block, reduce
+from ..arrays import log_odds
+from ..passes import Block, Data, Rows
 from ..threads import get_threads
 
-__all__ = ["FineCells", "cells_of_classes", "cells_of_scores"]
+__all__ = ["FineCells", "cells_of_groups", "cells_of_scores"]
 
-_EXACT = 1 << 18  # up to this many scores every distinct score is a cell
-_COARSE = 1 << 16  # coarse cells: the upper half of a float32's bits
-_FINE = 1 << 15  # fine cells for each of two measures: the mass of all scores, and of the positives
-
-Columns = NDArray[np.bool_] | None
+Groups = NDArray[np.int64]
+_EXACT = (
+    1 << 18
+)  # scores of a group up to which every distinct score is a cell: beyond, counting is faster than sorting
+_HELD = 1 << 22  # scores of all groups that are held for that: 32 MB
+_COARSE = 1 << 21  # coarse cells of all groups together: 32 MB of sums
+_LEAST_BITS, _MOST_BITS = 9, 16  # of a float32 that name a coarse cell: at least its sign and exponent
+_FINE = 1 << 20  # fine cells of all groups for each of two measures, the mass of all scores and of the positives
+_LEAST_FINE, _MOST_FINE = 1 << 7, 1 << 15  # of those for one group
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,12 +41,15 @@ class FineCells:
         Weight of all its scores (positive), and of those whose event happened.
     cuts : array of shape (C - 1,)
         The edge between a cell and the next: scores at or above it belong to the next.
+    exact : bool
+        Whether every cell is one score.
     """
 
     scores: NDArray[np.float64]
     weights: NDArray[np.float64]
     outcomes: NDArray[np.float64]
     cuts: NDArray[np.float64]
+    exact: bool = True
 
     @property
     def count(self) -> int:
@@ -48,6 +60,17 @@ class FineCells:
         """Return the first cell at or above each edge, without those that part nothing."""
         found = np.unique(np.searchsorted(self.scores, edges, side="left"))
         return found[(found > 0) & (found < self.count)]
+
+    @cached_property
+    def raw_loss(self) -> float:
+        """Summed log-loss of the scores as they are."""
+        return _core.cell_loss(self.scores, self.weights, self.outcomes)
+
+    def sums(self, edges: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return by bin of increasing edges: weight, weight of the positives, Σ σ(score), and a zero; (bins, 4)."""
+        place = np.searchsorted(edges, self.scores, side="right")
+        columns = (self.weights, self.outcomes, self.weights * expit(self.scores), np.zeros(self.count))
+        return np.stack([np.bincount(place, column, minlength=len(edges) + 1) for column in columns], axis=1)
 
     def thinned(self, most: int) -> FineCells:
         """Return at most about ``most`` cells, neighbours merged at equal steps of the share of either outcome."""
@@ -63,7 +86,7 @@ class FineCells:
         weights, outcomes, sums = (
             np.add.reduceat(values, starts) for values in (self.weights, self.outcomes, self.weights * self.scores)
         )
-        return FineCells(sums / weights, weights, outcomes, self.cuts[starts[1:] - 1])
+        return FineCells(sums / weights, weights, outcomes, self.cuts[starts[1:] - 1], exact=False)
 
 
 def cells_of_scores(
@@ -112,73 +135,105 @@ def _starts(ordered: NDArray[np.floating]) -> NDArray[np.int64]:
 
 def _between(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """The middle between neighbours, or the upper one where nothing lies between them."""
-    middle = values[:-1] + 0.5 * (values[1:] - values[:-1])
+    middle = 0.5 * values[:-1] + 0.5 * values[1:]
     return np.where(middle > values[:-1], middle, values[1:])
 
 
-def cells_of_classes(sample: Block, columns: Columns = None) -> FineCells:
-    """Return the cells of the log-odds of the chosen classes (a mask; None means all), merged.
+def cells_of_groups(data: Data, groups: Groups) -> Iterator[FineCells]:
+    """Yield the cells of the log-odds of each group of classes 0 … G-1, merged within a group.
 
-    Few scores make exact cells. Many are counted in two passes: by the upper 16 bits of their float32 value, then
-    with each of these coarse cells split by its share of all scores or of the positives, so that about 2¹⁵ cells lie
-    where either of the two is. Cells depend on the set of weighted rows alone: not on their order, the number of
-    threads or the scale of the scores.
+    ``groups`` holds the group of each class; a class of group -1 is left out. Up to 2¹⁸ scores a group and 2²² in all,
+    every distinct score is a cell: one pass. Beyond, two passes for all groups together count them: by the upper bits
+    of their float32 value (16 for up to 32 groups, fewer for more), then with each of these coarse cells split evenly
+    by its share of the group's scores or of its positives. A share s becomes at least s·F cells, F being 2¹⁵ for up to
+    32 groups and 2²⁰/G for more, so a fine cell holds about 1/F of a group's scores and of its positives or less: so
+    much the mass of a bin may be off, and a score by the width of its cell. Cells depend on the set of weighted rows
+    alone: not on their order, their blocks, the number of threads or the scale of the scores.
     """
-    used = sample.logits.shape[1] if columns is None else int(columns.sum())
-    if sample.n * used <= _EXACT:
-        return _exact_cells(sample, columns)
-    first, shift, count = _split(_cell_sums(sample, columns, None, None, _COARSE))
-    sums = _cell_sums(sample, columns, first, shift, count)
+    scores = data.n * np.bincount(groups[groups >= 0])
+    if scores.max() <= _EXACT and scores.sum() <= _HELD:
+        return _exact_cells(data, groups)
+    return _counted_cells(data, groups)
+
+
+def _exact_cells(data: Data, groups: Groups) -> Iterator[FineCells]:
+    columns = np.flatnonzero(groups >= 0)
+    scores, labels, weights = data.reduce(partial(class_scores, columns=columns)).columns
+    alike = bool((weights == 1).all())
+    for g in range(int(groups.max()) + 1):
+        own = groups[columns] == g
+        outcomes = labels == columns[own][:, None]
+        many = None if alike else np.tile(weights, len(outcomes))
+        yield cells_of_scores(np.ascontiguousarray(scores[:, own].T).ravel(), outcomes.ravel(), many)
+
+
+def class_scores(block: Block, columns: NDArray[np.int64]) -> Rows:
+    """One pass: the log-odds of some classes, labels and weights, for a number of rows that is known to be small."""
+    odds = log_odds(block.logits)
+    return Rows(odds if len(columns) == odds.shape[1] else odds[:, columns], block.labels, block.weight_array)
+
+
+def _counted_cells(data: Data, groups: Groups) -> Iterator[FineCells]:
+    count = int(groups.max()) + 1
+    bits = int(np.clip(np.log2(_COARSE / count), _LEAST_BITS, _MOST_BITS))
+    coarse = data.reduce(partial(cell_sums, groups=groups, bits=bits))
+    split = _split(coarse.reshape(count, -1, 2), bits, max(_LEAST_FINE, min(_MOST_FINE, _FINE // count)))
+    sums = data.reduce(partial(cell_sums, groups=groups, bits=bits, split=split))
     kept = np.flatnonzero(sums[:, 0] > 0)
-    low, high = _ranges(kept, first, shift)
-    return FineCells(0.5 * (low + high), sums[kept, 0], sums[kept, 1], 0.5 * (high[:-1] + low[1:]))
+    sums = sums[kept]
+    owners, low, high = split.ranges(kept, bits)
+    for begin, end in pairwise(np.searchsorted(owners, np.arange(count + 1))):
+        own = slice(begin, end)
+        cuts = 0.5 * (high[own][:-1] + low[own][1:])
+        yield FineCells(0.5 * (low[own] + high[own]), sums[own, 0], sums[own, 1], cuts, exact=False)
 
 
-def _exact_cells(sample: Block, columns: Columns) -> FineCells:
-    odds = np.empty_like(sample.logits)
-    _core.log_odds(sample.logits, get_threads(), odds)
-    outcomes = np.zeros(odds.shape, dtype=bool)
-    outcomes[np.arange(sample.n), sample.labels] = True
-    if columns is not None:
-        odds, outcomes = odds[:, columns], outcomes[:, columns]
-    weights = None if sample.weights is None else np.repeat(sample.weights, odds.shape[1])
-    return cells_of_scores(odds.ravel(), outcomes.ravel(), weights)
+@dataclass(frozen=True, eq=False)
+class _Split:
+    """How coarse cells are split into fine ones; see cpp/binning.hpp.
+
+    ``coarse`` are the numbers of the coarse cells that hold anything, ``starts`` the first fine cell of each.
+    """
+
+    first: NDArray[np.int32]
+    shift: NDArray[np.int32]
+    coarse: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    count: int
+
+    def ranges(
+        self, cells: NDArray[np.int64], bits: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+        """Return the group of the given fine cells, and the smallest and the largest float32 of each."""
+        place = np.searchsorted(self.starts, cells, side="right") - 1
+        coarse = self.coarse[place]
+        width = np.left_shift(1, self.shift[coarse].astype(np.int64))
+        low = ((coarse & ((1 << bits) - 1)) << (32 - bits)) + (cells - self.starts[place]) * width
+        return coarse >> bits, _float_of(low), _float_of(low + width - 1)
 
 
-def _cell_sums(
-    sample: Block,
-    columns: Columns,
-    first: NDArray[np.int32] | None,
-    shift: NDArray[np.int32] | None,
-    count: int,
-) -> NDArray[np.float64]:
-    """One pass: weight and positives of every cell."""
-    return reduce(
-        lambda rows: _core.cell_sums(
-            rows.logits, rows.labels, rows.weights, columns, first, shift, count, get_threads()
-        ),
-        sample,
+def _split(coarse: NDArray[np.float64], bits: int, fine: int) -> _Split:
+    """Split each coarse cell (G, cells, 2) into a power of two, by its larger share of mass and of positives."""
+    totals = coarse.sum(axis=1)
+    flat = coarse.reshape(-1, 2)
+    there = np.flatnonzero(flat[:, 0] > 0)
+    share = (flat[there] / np.where(totals > 0, totals, 1.0)[there >> bits]).max(axis=1)
+    # Shares that rounding alone tells from a power of two are that power: rows add up differently in other orders.
+    finer = np.clip(np.ceil(np.log2(np.maximum(share * fine, 1.0)) - 1e-9), 0, 32 - bits).astype(np.int64)
+    sizes = np.left_shift(1, finer)
+    starts = np.cumsum(sizes) - sizes
+    first, shift = np.zeros(len(flat), dtype=np.int32), np.full(len(flat), 32 - bits, dtype=np.int32)
+    first[there], shift[there] = starts, 32 - bits - finer
+    return _Split(first, shift, there, starts, int(sizes.sum()))
+
+
+def cell_sums(block: Block, groups: Groups, bits: int, split: _Split | None = None) -> NDArray[np.float64]:
+    """One pass: weight and positives of every coarse cell of every group, or of every fine cell."""
+    count = int(groups.max()) + 1
+    first, shift, cells = (None, None, count << bits) if split is None else (split.first, split.shift, split.count)
+    return _core.cell_sums(
+        block.logits, block.labels, block.weights, groups, count, bits, first, shift, cells, get_threads()
     )
-
-
-def _split(coarse: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
-    """Split each coarse cell into a power of two of fine cells, by its larger share of mass and of positives."""
-    totals = coarse.sum(axis=0)
-    share = (coarse / np.where(totals > 0, totals, 1.0)).max(axis=1)
-    bits = np.ceil(np.log2(np.maximum(share * _FINE, 1.0))).astype(np.int32)
-    sizes = 1 << bits
-    first = np.cumsum(sizes) - sizes
-    return first.astype(np.int32), (16 - bits).astype(np.int32), int(sizes.sum())
-
-
-def _ranges(
-    cells: NDArray[np.int64], first: NDArray[np.int32], shift: NDArray[np.int32]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the smallest and the largest float32 of the given fine cells."""
-    coarse = np.searchsorted(first, cells, side="right") - 1
-    width = np.left_shift(1, shift[coarse].astype(np.int64))
-    low = (coarse << 16) + (cells - first[coarse]) * width
-    return _float_of(low), _float_of(low + width - 1)
 
 
 def _float_of(keys: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from ..arrays import log_odds, row_blocks, softmax
+from ..arrays import softmax
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
-from ..fits.judge import Answer, Comparison, judged, label_losses
+from ..fits.judge import Answer, Comparison, compare_losses, judged
 from ..fits.report import FitReport
-from ..maps.binary.base import BinaryMap
+from ..maps.binary.base import HELD_OUT, BinaryMap
+from ..maps.binary.stack import Stack
 from ..maps.binary.two_class import TwoClassMap
 from ..parameters import OneOf
-from ..passes import Block
+from ..passes import Block, Data
 from ..threads import get_threads
 from ..traits import Preserves, Traits
 
 __all__ = ["OneVsRest", "prior_groups"]
 
-Losses = NDArray[np.float64]
 _LARGE = 2_000_000  # scores above which losses are taken from a part of the rows
 _FEW = 100  # positives below which a group of classes goes on growing, however different the priors
 _FOLDS = 5  # positives below which the folds of a cross-validation have no row of the class each
@@ -91,84 +92,92 @@ class OneVsRest(Calibrator):
         shared = isinstance(self.share, str) and self.share == "all"
         promise: Preserves = "ranking" if shared and self._lifted.is_strict else "nothing"
         growth = self.binary_map.traits.parameters
-        return Traits("binary", promise, "each class", growth if shared else f"K·{growth}")
+        return Traits(
+            "binary", promise, "each class", growth if shared else f"K·{growth}", sees=self.binary_map.traits.sees
+        )
 
     def predict_marginals(self, scores: Any) -> NDArray[np.floating]:
         """Return each class' probability against the rest, before normalisation: (n, K), rows need not sum to 1."""
         return self._marginals(self._scores_to_map(scores).logits)
 
-    def fit_sample(self, sample: Block, *, check: bool = False) -> FitReport:
+    def fit_data(self, data: Data, *, check: bool = False) -> FitReport:
         """Fit on validated rows; ``check`` fills in the held-out losses.
 
-        Above two million scores one fold of a tenth is held out, without a copy of the rest, and the losses before and
-        after are those of its rows.
+        Above two million scores one fold of a tenth is held out, by fits with and without it that share their passes,
+        and the losses before and after are those of its rows.
         """
-        if not check or sample.logits.size <= _LARGE or sample.n < 20:
-            return super().fit_sample(sample, check=check)
-        self.groups_ = self._group_classes(sample)
-        if self._is_binary:
-            return super().fit_sample(sample, check=check)
-        fold = np.sort(np.argsort(sample.labels, kind="stable")[::10])
-        copy = self.unfitted()
-        copy.groups_ = self.groups_
-        self.maps_, copy.maps_ = self._lifted._fit_groups_apart(sample, self.groups_, fold)
-        raw, fitted, held = (_label_losses(answer, sample, fold) for answer in (softmax, self._map, copy._map))
-        weights = sample.weight_array[fold]
-        report = self._report(sample, raw, fitted, weights)
-        self.fit_report_ = judged(report, Comparison.of(raw, held, weights), sample.total_weight - float(weights.sum()))
+        if not check or data.size <= _LARGE or data.n < 2 * HELD_OUT or data.n_classes == 2:
+            return super().fit_data(data, check=check)
+        held = data.only(0, HELD_OUT)
+        if not 0 < held.total_weight < data.total_weight:
+            return super().fit_data(data, check=check)
+        self.groups_ = self._group_classes(data)
+        other = self.unfitted()
+        other.groups_ = self.groups_
+        self.maps_, other.maps_ = self._lifted._fit_groups_apart(data, self.groups_)
+        whole, without = held.reduce(partial(_compare_both, before=softmax, fitted=self._map, without=other._map))
+        self.fit_report_ = judged(self._report(data, whole), without, data.total_weight - held.total_weight)
         return self.fit_report_
 
-    def _fit_rows(self, sample: Block) -> FitReport:
-        self.groups_ = self._group_classes(sample)
+    def _fit(self, data: Data) -> FitReport:
+        self.groups_ = self._group_classes(data)
         if self._is_binary:
             self.maps_ = [self._lifted.unfitted()]
-            return self.maps_[0].fit_sample(sample)
-        self.maps_ = self._lifted._fit_groups(sample, self.groups_)
-        rows = np.arange(sample.n)
-        before, after = (_label_losses(answer, sample, rows) for answer in (softmax, self._map))
-        return self._report(sample, before, after, sample.weight_array)
+            return self.maps_[0].fit_data(data)
+        self.maps_ = self._lifted._fit_groups(data, self.groups_)
+        return self._report(data, data.reduce(partial(compare_losses, before=softmax, after=self._map)))
 
-    def _report(self, sample: Block, before: Losses, after: Losses, weights: Losses) -> FitReport:
+    def _report(self, data: Data, losses: Comparison) -> FitReport:
         reports = [fitted.fit_report_ for fitted in self.maps_]
-        counted = weights > 0
-        mean_before, mean_after = (float(np.average(x[counted], weights=weights[counted])) for x in (before, after))
         return FitReport(
             max(r.iterations for r in reports),
             all(r.converged for r in reports),
             "nll",
-            mean_before,
-            mean_after,
-            caveat=_too_few(sample, self.groups_),
+            losses.before,
+            losses.after,
+            caveat=_too_few(data, self.groups_),
             at_bound=tuple(f"maps_[{g}].{name}" for g, r in enumerate(reports) for name in r.at_bound),
             messages=tuple(dict.fromkeys(m for r in reports for m in r.messages)),
             details={"groups": len(self.maps_)},
         )
 
+    def _count_parameters(self) -> float:
+        return sum(fitted._count_parameters() for fitted in self.maps_)
+
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
         if self._is_binary:
             return self.maps_[0]._map(logits)
-        keep_top = self.traits.preserves_accuracy
+        logits = np.ascontiguousarray(logits)
+        stack, keep_top = self._stack(logits.dtype)
         if self.normalize == "sum" and not keep_top:
-            swept = self._lifted._lift(self.maps_, logits, self.groups_, True)
-            if swept is not None:
-                return swept
-        marginals = self._marginals(logits)
+            return stack.normalized(logits)
+        marginals = stack.marginals(logits)
         if self.normalize == "softmax":
             some = marginals.any(axis=1)
             marginals[some] = softmax(_log_odds_of(marginals[some]))
-        _core.normalize_rows(np.ascontiguousarray(logits), keep_top, get_threads(), marginals)
+        _core.normalize_rows(logits, keep_top, get_threads(), marginals)
         return marginals
 
     def _marginals(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
         if self._is_binary:
             return self.maps_[0]._map(logits)
-        swept = self._lifted._lift(self.maps_, logits, self.groups_, False)
-        if swept is not None:
-            return swept
-        out = np.empty(logits.shape, dtype=logits.dtype)
-        for rows in row_blocks(*logits.shape):
-            out[rows] = self._lifted._map_groups(self.maps_, log_odds(logits[rows]), self.groups_)
-        return out
+        return self._stack(logits.dtype)[0].marginals(np.ascontiguousarray(logits))
+
+    def _stack(self, dtype: Any) -> tuple[Stack, bool]:
+        """Return the fitted maps side by side, and whether the top class is kept; made once for a fit and a dtype."""
+        kept = self.__dict__.get("_stacks")
+        if kept is None or kept[0] is not self.maps_:
+            kept = self._stacks = (self.maps_, {})
+        if dtype not in kept[1]:
+            stack = self._lifted._stacked(self.maps_, self.groups_, dtype)
+            kept[1][dtype] = (stack, self.traits.preserves_accuracy)
+        return kept[1][dtype]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be made anew from the fitted maps."""
+        state = dict(super().__getstate__())
+        state.pop("_stacks", None)
+        return state
 
     @property
     def _lifted(self) -> BinaryMap:
@@ -178,15 +187,14 @@ class OneVsRest(Calibrator):
     def _is_binary(self) -> bool:
         return len(self.groups_) == 2 and self.groups_[0] != self.groups_[1]
 
-    def _group_classes(self, sample: Block) -> NDArray[np.int64]:
-        k = sample.n_classes
+    def _group_classes(self, data: Data) -> NDArray[np.int64]:
         if not isinstance(self.share, str):
             return _explicit_groups(self.share, self.classes_)
         if self.share == "none":
-            return np.arange(k)
+            return np.arange(data.n_classes)
         if self.share == "all":
-            return np.zeros(k, dtype=np.int64)
-        return prior_groups(np.bincount(sample.labels, sample.weight_array, minlength=k))
+            return np.zeros(data.n_classes, dtype=np.int64)
+        return prior_groups(data.class_weights)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -241,18 +249,17 @@ def prior_groups(counts: NDArray[Any]) -> NDArray[np.int64]:
     return groups
 
 
-def _too_few(sample: Block, groups: NDArray[np.int64]) -> str:
+def _too_few(data: Data, groups: NDArray[np.int64]) -> str:
     """Say so where half of the classes have maps of fewer positives than there are folds to judge them by.
 
     Below that the folds cannot each have a row of the class, and a gain seen on average over classes says nothing of
     most of their maps.
     """
-    own = np.bincount(sample.labels, sample.weight_array, minlength=len(groups))
-    positives = np.sort(np.bincount(groups, own)[groups])[(len(groups) - 1) // 2]
+    positives = np.sort(np.bincount(groups, data.class_weights)[groups])[(len(groups) - 1) // 2]
     count = int(groups.max()) + 1
     if count == 1 or positives >= _FOLDS:
         return ""
-    return f"{sample.n} rows are few for {count} maps, half of the classes have {positives:g} or fewer in theirs"
+    return f"{data.n} rows are few for {count} maps, half of the classes have {positives:g} or fewer in theirs"
 
 
 def _explicit_groups(share: Sequence[Sequence[Any]], classes: NDArray[Any]) -> NDArray[np.int64]:
@@ -273,13 +280,9 @@ def _explicit_groups(share: Sequence[Sequence[Any]], classes: NDArray[Any]) -> N
     return groups
 
 
-def _label_losses(answer: Answer, sample: Block, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Log-loss of some rows, answered a few at a time."""
-    parts = []
-    for block in row_blocks(len(rows), sample.n_classes):
-        chosen = rows[block]
-        parts.append(label_losses(answer(sample.logits[chosen]), sample.labels[chosen]))
-    return np.concatenate(parts)
+def _compare_both(block: Block, before: Answer, fitted: Answer, without: Answer) -> tuple[Comparison, Comparison]:
+    """One pass over a fold: the losses before, against those of maps fitted with the fold and without it."""
+    return compare_losses(block, before, fitted), compare_losses(block, before, without)
 
 
 def _log_odds_of(marginals: NDArray[np.floating]) -> NDArray[np.floating]:

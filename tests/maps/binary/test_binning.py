@@ -10,10 +10,10 @@ import calibrant
 from calibrant import Binning, OneVsRest, PlattScaling, TemperatureScaling, make
 from calibrant.arrays import log_odds, softmax
 from calibrant.errors import InvalidInput
-from calibrant.maps.binary import bin_data
+from calibrant.maps.binary import binning
 from calibrant.metrics import fine_cells
 from calibrant.metrics.information import mutual_information
-from calibrant.passes import Block
+from calibrant.passes import Block, in_memory
 
 NAMES = ["equal_mass", "equal_width", "imax", "mi", "kmeans"]
 
@@ -113,19 +113,18 @@ def test_lent_representatives_under_the_lift(problem):
 
 def marginals_of(lifted, z, y):
     fitted = lifted.unfitted()
-    fitted.fit_sample(Block(z, y, None, z.shape[1]))
+    fitted.fit_data(in_memory(Block(z, y, None, z.shape[1])))
     return fitted._marginals(z)
 
 
 @pytest.mark.parametrize("edges", NAMES)
 @pytest.mark.parametrize("representatives", ["frequency", "mean_score", TemperatureScaling(), PlattScaling()])
-@pytest.mark.parametrize("share", ["all", [[0, 1], [2, 3, 4]]])
+@pytest.mark.parametrize("share", ["all", "none", [[0, 1], [2, 3, 4]]])
 def test_counted_fits_follow_exact_ones(problem, monkeypatch, edges, representatives, share):
     """Above a size, scores are counted in cells and never held: the same map up to the cells' width."""
     lifted = OneVsRest(Binning(edges, bins=5, representatives=representatives), share=share)
     exact = marginals_of(lifted, *problem)
     monkeypatch.setattr(fine_cells, "_EXACT", 0)
-    monkeypatch.setattr(bin_data, "_FEW", 0)
     assert np.mean(np.abs(exact - marginals_of(lifted, *problem)) < 0.02) > 0.99
 
 
@@ -217,7 +216,7 @@ def test_imax_needs_few_cells(rng, monkeypatch):
     y, z = rng.integers(0, 4, 4000), rng.normal(size=(4000, 4)) * 1.5
     z[np.arange(4000), y] += 2
     exact = make("imax-cw").fit(z, y)
-    monkeypatch.setattr(bin_data, "_MOST_CELLS", 1024)
+    monkeypatch.setattr(binning, "_IMAX_CELLS", 1024)
     few = make("imax-cw").fit(z, y)
     for own, other in zip(exact.maps_, few.maps_, strict=True):
         mine, found = own.fit_report_, other.fit_report_

@@ -13,9 +13,8 @@ from sklearn.isotonic import IsotonicRegression
 import calibrant
 from calibrant import CalibrationWarning, Isotonic, OneVsRest, _core, make
 from calibrant.arrays import log_odds
-from calibrant.maps.binary.base import class_pairs
-from calibrant.maps.binary.gaps import gaps_of_groups, gaps_of_pairs
-from calibrant.passes import Block
+from calibrant.maps.binary.gaps import gaps_of_groups
+from calibrant.passes import Block, in_memory
 
 
 def fit(map_, *data, **keywords):
@@ -112,17 +111,23 @@ def test_gaps_equal_their_twin(n, k, count, weighted, seed, decimals):
     z, y = np.round(rng.normal(size=(n, k)), decimals), rng.integers(0, k, n)
     w = rng.integers(1, 3, n).astype(float) if weighted else None
     groups = np.sort(np.concatenate([np.arange(min(count, k)), rng.integers(0, min(count, k), k - min(count, k))]))
-    sample = Block(z, y, w, k)
-    together, _ = gaps_of_groups(sample, groups, 0.0)
+    together = gaps_of_groups(in_memory(Block(z, y, w, k)), groups, 0.0)
+    odds, weights = log_odds(z), np.ones(n) if w is None else w
     for g in range(groups.max() + 1):
-        alone = gaps_of_pairs(class_pairs(sample, np.flatnonzero(groups == g)), 0.0)
+        columns = np.flatnonzero(groups == g)
+        scores, happened = odds[:, columns], y[:, None] == columns
         begin, end = together.starts[g : g + 2]
-        np.testing.assert_array_equal(together.bounds[begin:end], alone.bounds)
-        np.testing.assert_array_equal(together.firsts[begin:end], alone.firsts)
-        np.testing.assert_array_equal(together.tops[begin:end], alone.tops)
-        np.testing.assert_array_equal(together.weights[begin:end], alone.weights)
-        np.testing.assert_array_equal(together.counts[begin + g : end + g + 1], alone.counts)
-        np.testing.assert_array_equal(together.largest[begin + g : end + g + 1], alone.largest)
+        bounds, firsts, tops = (part[begin:end] for part in (together.bounds, together.firsts, together.tops))
+        assert (bounds <= firsts).all() and (firsts <= tops).all() and (tops[:-1] < bounds[1:]).all()
+        place = np.searchsorted(bounds, scores, side="right")
+        heavy = np.broadcast_to(weights[:, None], scores.shape)
+        hits = np.bincount(place[happened], heavy[happened], minlength=len(bounds) + 1)
+        np.testing.assert_array_equal(together.weights[begin:end], hits[1:])
+        counts = np.bincount(place[~happened], heavy[~happened], minlength=len(bounds) + 1)
+        np.testing.assert_array_equal(together.counts[begin + g : end + g + 1], counts)
+        largest = np.full(len(bounds) + 1, -np.inf)
+        np.maximum.at(largest, place[~happened], scores[~happened])
+        np.testing.assert_array_equal(together.largest[begin + g : end + g + 1], largest)
 
 
 @settings(max_examples=40, deadline=None)
@@ -222,15 +227,13 @@ def test_a_fold_held_out_costs_no_exactness(rng, share):
     """Leaving a fold out within one pass gives the map that the other rows alone give."""
     z, y = rng.normal(size=(90, 4)), rng.integers(0, 4, 90)
     groups = np.arange(4) if share == "none" else np.zeros(4, dtype=np.int64)
-    fold = np.arange(0, 90, 7)
-    rest = np.setdiff1d(np.arange(90), fold)
-    sample = Block(z, y, None, 4)
-    whole, without = Isotonic()._fit_groups_apart(sample, groups, fold)
-    odds = log_odds(z)
-    for ours, rows in ((whole, np.arange(90)), (without, rest)):
-        alone = Isotonic()._fit_groups(sample.take(rows), groups)
-        expected = Isotonic()._map_groups(alone, odds[rows], groups)
-        np.testing.assert_allclose(Isotonic()._map_groups(ours, odds[rows], groups), expected, rtol=1e-12)
+    data = in_memory(Block(z, y, None, 4))
+    whole, without = Isotonic()._fit_groups_apart(data, groups)
+    for ours, part in ((whole, data), (without, data.without(0, 10))):
+        alone = Isotonic()._fit_groups(part, groups)
+        answers = [Isotonic()._stacked(maps, groups, z.dtype).marginals(part.rows().logits) for maps in (ours, alone)]
+        np.testing.assert_allclose(*answers, rtol=1e-12)
+    assert 60 < part.n < 90
 
 
 def test_large_fits_hold_out_a_tenth(monkeypatch):

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from scipy.special import betaln, expit, softmax
 
 from ...fits.report import FitReport
-from ...metrics.fine_cells import FineCells
+from ...metrics.fine_cells import FineCells, cells_of_groups
 from ...parameters import Integer, Number
+from ...passes import Data
 from ...traits import Traits
-from .bin_data import BinData
-from .binning import table_losses
-from .table import TableMap
+from .base import Learnt
+from .table import TableMap, table_losses
 
 __all__ = ["BayesianBinning"]
 
@@ -55,7 +55,7 @@ class BayesianBinning(TableMap):
     """
 
     _identifier = "bayesian-binning"
-    _traits = Traits("binary", "nothing", "each class", "bins")
+    _traits = Traits("binary", "nothing", "each class", "bins", sees="cells")
     _constraints: ClassVar[Mapping[str, Any]] = {"strength": Number(0.0, open_low=True), "models": Integer(1)}
     bins_: NDArray[np.int64]
     weights_: NDArray[np.float64]
@@ -75,23 +75,29 @@ class BayesianBinning(TableMap):
         self.classes = classes
         self.saturated = saturated
 
-    def _fit_bins(self, data: BinData) -> FitReport:
-        cells = data.cells
-        models = _fit_models(cells, _numbers(cells.weights.sum(), self.models), self.strength)
-        self.bins_ = np.array([len(m.answers) for m in models])
-        self.weights_ = softmax([m.evidence for m in models])
-        kept = np.flatnonzero(self.weights_ >= min(_NEGLIGIBLE, self.weights_.max()))
+    def _learn(self, data: Data, groups: NDArray[np.int64]) -> list[Learnt]:
+        return [self._learnt_from(cells) for cells in cells_of_groups(data, groups)]
+
+    def _learnt_from(self, cells: FineCells) -> Learnt:
+        models = _fit_models(cells, _numbers(cells, self.models), self.strength)
+        weights = softmax([m.evidence for m in models])
+        kept = np.flatnonzero(weights >= min(_NEGLIGIBLE, weights.max()))
         bounds = np.unique(np.concatenate([models[i].starts for i in kept]))[1:]
         starts = np.concatenate([[0], bounds])
         answers = np.zeros(len(starts))
         for i in kept:
             place = np.searchsorted(models[i].starts, starts, side="right") - 1
-            answers += self.weights_[i] * models[i].answers[place]
-        self.edges_ = cells.cuts[bounds - 1]
-        self.representatives_ = answers / self.weights_[kept].sum()
+            answers += weights[i] * models[i].answers[place]
+        answers /= weights[kept].sum()
         merged = cells.merged(bounds)
-        before, after = table_losses(data.raw_loss, merged.weights, merged.outcomes, self.representatives_)
-        return FitReport(0, True, "nll", before, after, details={"models": len(models)})
+        losses = table_losses(cells.raw_loss, merged.weights, merged.outcomes, answers)
+        state = {
+            "edges_": cells.cuts[bounds - 1],
+            "representatives_": answers,
+            "bins_": np.array([len(m.answers) for m in models]),
+            "weights_": weights,
+        }
+        return Learnt(state, FitReport(0, True, "nll", *losses, details={"models": len(models)}))
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,10 +109,11 @@ class _Model:
     evidence: float
 
 
-def _numbers(total: float, most: int) -> NDArray[np.int64]:
-    """Numbers of bins to try for so much weight."""
+def _numbers(cells: FineCells, most: int) -> NDArray[np.int64]:
+    """Numbers of bins to try for the weight of these cells; no more than there are cells."""
+    total = cells.weights.sum()
     root = np.cbrt(total)
-    high = max(1.0, min(_SPREAD * root, total / _LEAST_ROWS))
+    high = max(1.0, min(_SPREAD * root, total / _LEAST_ROWS, cells.count))
     low = min(max(1.0, root / _SPREAD), high)
     return np.unique(np.round(np.geomspace(low, high, most)).astype(np.int64))
 

@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit, xlogy
+from scipy.special import expit, logit
 from sklearn.isotonic import isotonic_regression
 
-from ...arrays import log_odds
 from ...calibrator import Calibrator
 from ...fits.report import FitReport
 from ...metrics.edges import equal_width, given, kmeans, mass_bounds
-from ...metrics.fine_cells import FineCells
+from ...metrics.fine_cells import FineCells, cells_of_groups
 from ...metrics.imax import IMax, imax_of_groups
 from ...metrics.information import partition_information
 from ...metrics.optimal_partition import optimal_partition
 from ...parameters import AnyOf, Instance, Integer, Number, OneOf
-from ...passes import Block
-from ...traits import Traits
-from .base import BinaryMap
-from .bin_data import Answer, BinData
-from .table import TableMap
+from ...passes import Data
+from ...traits import Traits, most_of
+from .base import Learnt
+from .lending import fitted_lender, sums_of_groups
+from .table import TableMap, table_losses
 
-__all__ = ["Binning", "table_losses"]
+__all__ = ["Binning"]
 
-_KMEANS_CELLS = 1 << 14
+_KMEANS_CELLS = 1 << 14  # enough for edges that are right to a thousandth of a bin
+_IMAX_CELLS = 1 << 13  # of distinct scores, for I-Max: with more it loses no less
 _TOGETHER = 16  # groups whose fine cells are in memory at once
 
 
@@ -82,7 +83,7 @@ class Binning(TableMap):
     """
 
     _identifier = "binning"
-    _traits = Traits("binary", "nothing", "each class", "bins")
+    _traits = Traits("binary", "nothing", "each class", "bins", sees="cells")
     _constraints: ClassVar[Mapping[str, Any]] = {
         "edges": AnyOf(
             OneOf("equal_mass", "equal_width", "imax", "mi", "kmeans"),
@@ -129,62 +130,68 @@ class Binning(TableMap):
         if isinstance(self.representatives, Calibrator):
             self.representatives._check_parameters()
 
-    def _answer(self, sample: Block, groups: NDArray[np.int64]) -> Answer | None:
-        if not isinstance(self.representatives, Calibrator):
-            return None
+    @property
+    def traits(self) -> Traits:
+        """Those of bins; a map that lends its answers may see more of the rows."""
         lender = self.representatives
-        if isinstance(lender, BinaryMap):
-            maps = lender._fit_groups(sample, groups)
-            return lambda logits: lender._map_groups(maps, log_odds(logits), groups)
-        fitted = lender.unfitted()
-        fitted.fit_sample(sample)
-        return fitted._map
+        if not isinstance(lender, Calibrator):
+            return self._traits
+        return replace(self._traits, sees=most_of([self._traits.sees, lender.traits.sees]))
 
-    def _fit_bins(self, data: BinData) -> FitReport:
-        found = self._find_edges(data)
-        sums = found.sums if found.sums is not None and self.representatives == "frequency" else data.sums(found.edges)
-        self.edges_ = found.edges
-        self.counts_ = sums[:, 0]
-        self.representatives_ = self._answers(sums, found.edges)
-        before, after = table_losses(data.raw_loss, sums[:, 0], sums[:, 1], self.representatives_)
-        return FitReport(found.iterations, found.converged, "nll", before, after, details=found.details)
+    def _learn(self, data: Data, groups: NDArray[np.int64]) -> list[Learnt]:
+        lends = isinstance(self.representatives, Calibrator)
+        lender = fitted_lender(self.representatives, data, groups) if lends else None
+        found = list(self._found(cells_of_groups(data, groups)))
+        sums = [one.sums for one in found if one.sums is not None]
+        if len(sums) < len(found):
+            sums = sums_of_groups(data, groups, [one.edges for one in found], lender)
+        return [self._learnt_from(one, own) for one, own in zip(found, sums, strict=True)]
 
-    def _find_edges(self, data: BinData) -> _Found:
+    def _learnt_from(self, found: _Found, sums: NDArray[np.float64]) -> Learnt:
+        answers = self._answers(sums, found.edges)
+        before, after = table_losses(found.raw_loss, sums[:, 0], sums[:, 1], answers)
+        report = FitReport(found.iterations, found.converged, "nll", before, after, details=found.details)
+        return Learnt({"edges_": found.edges, "representatives_": answers, "counts_": sums[:, 0]}, report)
+
+    def _found(self, groups: Iterator[FineCells]) -> Iterator[_Found]:
+        """Find the edges of each group, a few groups at a time."""
+        informed = isinstance(self.edges, str) and self.edges in ("imax", "mi")
+        while some := list(islice(groups, _TOGETHER)):
+            few = [cells.thinned(_IMAX_CELLS) if cells.exact else cells for cells in some]
+            starts = self._imax(few) if informed else [None] * len(some)
+            for cells, fewer, start in zip(some, few, starts, strict=True):
+                yield self._with_sums(self._placed(cells, fewer, start), cells)
+
+    def _placed(self, cells: FineCells, few: FineCells, start: IMax | None) -> _Found:
+        if start is not None:
+            return self._informed(few, start)
         if not isinstance(self.edges, str):
-            return _Found(_inner(given(self.edges)))
+            return _Found(logit(given(self.edges)[1:-1]), between=False)
         if self.edges == "equal_width":
-            return _Found(_inner(equal_width(self.bins)))
+            return _Found(logit(equal_width(self.bins)[1:-1]), between=False)
         if self.edges == "equal_mass":
-            cells = data.cells
             mass = np.cumsum(cells.weights)
-            return _at(cells, mass_bounds(np.append(0.0, mass[:-1]), mass[-1], self.bins))
-        if self.edges == "kmeans":
-            cells = data.cells
-            few = cells.thinned(_KMEANS_CELLS)
-            return _at(cells, cells.bounds(_inner(kmeans(expit(few.scores), self.bins, few.weights))))
-        (start,) = self._imax([data.few_cells]) if data.start is None else [data.start]
-        return self._informed_edges(data.few_cells, start)
+            return _Found(cells.cuts[mass_bounds(np.append(0.0, mass[:-1]), mass[-1], self.bins) - 1])
+        thin = cells.thinned(_KMEANS_CELLS)
+        inner = logit(kmeans(expit(thin.scores), self.bins, thin.weights)[1:-1])
+        return _Found(cells.cuts[cells.bounds(inner) - 1])
 
-    def _prepared(self, batch: Sequence[BinData]) -> Iterator[BinData]:
-        if not isinstance(self.edges, str) or self.edges not in ("imax", "mi"):
-            yield from batch
-            return
-        for begin in range(0, len(batch), _TOGETHER):
-            some = batch[begin : begin + _TOGETHER]
-            for data, start in zip(some, self._imax([data.few_cells for data in some]), strict=True):
-                data.start = start
-                yield data
+    def _with_sums(self, found: _Found, cells: FineCells) -> _Found:
+        """Add what the cells say; sums by bin only where no pass over the rows would say more."""
+        known = cells.exact or (found.between and self.representatives == "frequency")
+        lends = isinstance(self.representatives, Calibrator)
+        return replace(found, raw_loss=cells.raw_loss, sums=cells.sums(found.edges) if known and not lends else None)
 
     def _imax(self, groups: list[FineCells]) -> list[IMax]:
         return imax_of_groups(groups, self.bins, affine=self.affine, seed=self.random_state)
 
-    def _informed_edges(self, cells: FineCells, start: IMax) -> _Found:
+    def _informed(self, cells: FineCells, start: IMax) -> _Found:
         bounds = start.bounds
         details: dict[str, Any] = {"loss": start.losses[-1], "slope": start.slope, "offset": start.offset}
         if self.edges == "mi":
             bounds, details = optimal_partition(cells, self.bins, start.bounds), {}
         details["information"] = partition_information(cells, bounds)
-        return replace(_at(cells, bounds), iterations=len(start.losses), converged=start.converged, details=details)
+        return _Found(cells.cuts[bounds - 1], iterations=len(start.losses), converged=start.converged, details=details)
 
     def _answers(self, sums: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.float64]:
         weights, positives, scores, values = sums.T
@@ -208,36 +215,18 @@ class Binning(TableMap):
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """Edges, how they were found and, where they lie between cells, the weight and the positives of their bins."""
+    """Edges and how they were found, whether they lie between cells, and what the cells say of their bins."""
 
     edges: NDArray[np.float64]
+    between: bool = True
     sums: NDArray[np.float64] | None = None
+    raw_loss: float = 0.0
     iterations: int = 0
     converged: bool = True
     details: dict[str, Any] = field(default_factory=dict)
-
-
-def _at(cells: FineCells, bounds: NDArray[np.int64]) -> _Found:
-    """Bins that begin at these cells."""
-    merged = cells.merged(bounds)
-    nothing = np.zeros(merged.count)
-    return _Found(merged.cuts, np.stack([merged.weights, merged.outcomes, nothing, nothing], axis=1))
-
-
-def _inner(edges: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Inner edges in probability as log-odds."""
-    return logit(edges[1:-1])
 
 
 def _middles(edges: NDArray[np.float64]) -> NDArray[np.float64]:
     """The middle of each bin in probability: what a bin without rows answers."""
     stops = np.concatenate([[0.0], expit(edges), [1.0]])
     return 0.5 * (stops[1:] + stops[:-1])
-
-
-def table_losses(
-    raw: float, weights: NDArray[np.float64], positives: NDArray[np.float64], answers: NDArray[np.float64]
-) -> tuple[float, float]:
-    """Return the mean log-loss of the pairs before (``raw`` is its sum), and with the answers of their bins."""
-    mapped = -(xlogy(positives, answers) + xlogy(weights - positives, 1 - answers)).sum()
-    return float(raw / weights.sum()), float(mapped / weights.sum())

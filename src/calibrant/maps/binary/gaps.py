@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ... import _core
-from ...passes import Block, reduce
+from ...passes import Block, Data, Rows
 from ...threads import get_threads
-from .base import Pairs
 
-__all__ = ["Gaps", "gaps_of_groups", "gaps_of_pairs"]
+__all__ = ["Gaps", "gaps_apart", "gaps_of_groups"]
+
+Groups = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,46 +51,47 @@ class Gaps:
         return replace(self, counts=counts, largest=largest)
 
 
-def gaps_of_pairs(pairs: Pairs, resolution: float) -> Gaps:
-    """Return the gaps of one set of pairs; probabilities within ``resolution`` of one another are one score."""
-    scores, weights = pairs.log_odds, pairs.weight_array
-    hit, miss = np.flatnonzero(pairs.outcomes), np.flatnonzero(~pairs.outcomes)
-    known = _distinct(scores[hit], weights[hit], np.zeros(len(hit), np.int64), 1, resolution)
-    bounds = known[0]
-    place = np.searchsorted(bounds, scores[miss], side="right")
-    counts = np.bincount(place, weights[miss], minlength=len(bounds) + 1).astype(np.float64)
-    largest = np.full(len(bounds) + 1, -np.inf, dtype=scores.dtype)
-    np.maximum.at(largest, place, scores[miss])
-    return Gaps(*known, counts, largest)
+def gaps_of_groups(data: Data, groups: Groups, resolution: float) -> Gaps:
+    """Return the gaps of all groups of classes, by two passes and no sort of all n·K scores.
 
-
-def gaps_of_groups(
-    sample: Block, groups: NDArray[np.int64], resolution: float, fold: NDArray[np.int64] | None = None
-) -> tuple[Gaps, Gaps | None]:
-    """Return the gaps of all groups of classes, and those without the rows of a fold where one is given.
-
-    Two passes over the rows and no sort of all n·K scores; the fold costs no third.
+    ``groups`` holds the group of each class; a class of group -1 is left out. Probabilities within ``resolution`` of
+    one another are one score.
     """
-    scores = np.concatenate(
-        reduce(lambda rows: [_core.label_log_odds(rows.logits, rows.labels, get_threads())], sample)
-    )
-    count, weights = int(groups.max()) + 1, sample.weight_array
-    if fold is None:
-        known = _distinct(scores, weights, groups[sample.labels], count, resolution)
-        return reduce(lambda rows: _negatives(rows, groups, known), sample), None
-    within = np.zeros(sample.n)
-    within[fold] = 1
-    known = _distinct(scores, weights, groups[sample.labels], count, resolution)
-    rest = _distinct(scores, weights, groups[sample.labels], count, resolution, 1 - within)
-    others, held = (replace(sample, weights=weights * part) for part in (1 - within, within))
-    without = reduce(lambda rows: _negatives(rows, groups, rest), others)
-    whole = reduce(lambda rows: _negatives(rows, groups, known), held) + without
-    return whole, without
+    scores, owners, weights = data.reduce(partial(positives, groups=groups)).columns
+    known = _distinct(scores, weights, owners, int(groups.max()) + 1, resolution)
+    return data.reduce(partial(negatives, groups=groups, known=known))
 
 
-def _negatives(rows: Block, groups: NDArray[np.int64], known: tuple[Any, ...]) -> Gaps:
+def gaps_apart(data: Data, groups: Groups, resolution: float, folds: int) -> tuple[Gaps, Gaps]:
+    """Return the gaps of all rows, and of all but the first fold: each row is looked at as often as for one of them."""
+    rest, held = data.without(0, folds), data.only(0, folds)
+    found = [part.reduce(partial(positives, groups=groups)).columns for part in (rest, held)]
+    scores, owners, weights = (np.concatenate(pair) for pair in zip(*found, strict=True))
+    outside = np.repeat([1.0, 0.0], [len(part[0]) for part in found])
+    count = int(groups.max()) + 1
+    known = _distinct(scores, weights, owners, count, resolution)
+    part = _distinct(scores, weights, owners, count, resolution, outside)
+    without = rest.reduce(partial(negatives, groups=groups, known=part))
+    return held.reduce(partial(negatives, groups=groups, known=known)) + without, without
+
+
+def positives(block: Block, groups: Groups) -> Rows:
+    """One pass: the log-odds of each row's label, the group that the label belongs to, and the row's weight."""
+    owners = groups[block.labels]
+    scores = block.kept(label_log_odds)
+    kept = np.flatnonzero((owners >= 0) & (block.weight_array > 0))
+    return Rows(scores[kept], owners[kept], block.weight_array[kept])
+
+
+def label_log_odds(block: Block) -> NDArray[np.floating]:
+    """Return the log-odds of each row's label."""
+    return _core.label_log_odds(block.logits, block.labels, get_threads())
+
+
+def negatives(block: Block, groups: Groups, known: tuple[Any, ...]) -> Gaps:
+    """One pass: the gaps of this block's negatives between positives that are known."""
     bounds, firsts, tops, totals, starts = known
-    found = _core.negatives_between(rows.logits, rows.labels, rows.weights, groups, starts, bounds, get_threads())
+    found = _core.negatives_between(block.logits, block.labels, block.weights, groups, starts, bounds, get_threads())
     return Gaps(bounds, firsts, tops, totals, starts, *found)
 
 
@@ -104,14 +107,12 @@ def _distinct(
 
     With ``part`` the total weights are those of a part of the rows, the scores still those of all.
     """
-    kept = np.flatnonzero(weights > 0)
-    scores, owners, weights = scores[kept], owners[kept], (weights if part is None else weights * part)[kept]
     order = np.lexsort((scores, owners))
-    scores, owners = scores[order], owners[order]
+    scores, owners, weights = scores[order], owners[order], (weights if part is None else weights * part)[order]
     fresh, bounds = _core.merge_close(scores, np.searchsorted(owners, np.arange(count + 1)), resolution)
     begin = np.flatnonzero(fresh)
     if not len(begin):
         return bounds, scores, scores, np.zeros(0), np.zeros(count + 1, dtype=np.int64)
     tops = scores[np.append(begin[1:], len(scores)) - 1]
-    totals = np.add.reduceat(weights[order], begin)
+    totals = np.add.reduceat(weights, begin)
     return bounds[begin], scores[begin], tops, totals, np.searchsorted(owners[begin], np.arange(count + 1))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -11,13 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import _core
+from ...arrays import softmax
+from ...fits.judge import mean_losses
 from ...fits.report import FitReport
 from ...parameters import Number, OneOf
-from ...passes import Block
-from ...threads import get_threads
+from ...passes import Data
 from ...traits import Traits
-from .base import BinaryMap, Pairs
-from .gaps import Gaps, gaps_of_groups, gaps_of_pairs
+from .base import HELD_OUT, BinaryMap, Learnt
+from .gaps import Gaps, gaps_apart, gaps_of_groups
+from .stack import CurveStack
 
 __all__ = ["Isotonic"]
 
@@ -56,13 +57,14 @@ class Isotonic(BinaryMap):
     """
 
     _identifier = "isotonic"
-    _traits = Traits("binary", "nothing", "each class", "n")
+    _traits = Traits("binary", "nothing", "each class", "n", sees="rows")
     _constraints: ClassVar[Mapping[str, Any]] = {
         "strict": OneOf(True, False),
         "epsilon": Number(0, 0.5, open_low=True),
         "interpolate": OneOf(True, False),
         "smoothing": Number(0),
     }
+    _learnt = ("values_",)
     knots_: NDArray[np.floating]
     values_: NDArray[np.float64]
 
@@ -90,49 +92,36 @@ class Isotonic(BinaryMap):
         """Whether a larger score always gets a larger probability."""
         return self.strict
 
-    def _fit_pairs(self, pairs: Pairs) -> FitReport:
-        knots, values, _ = knots_of(gaps_of_pairs(pairs, self._resolution), self.smoothing)
-        self.knots_, self.values_ = knots, values
-        return FitReport(0, True, "nll", pairs.raw_nll(), pairs.mean_nll(self._map_scores(pairs.log_odds)))
+    def _learn(self, data: Data, groups: NDArray[np.int64]) -> list[Learnt]:
+        gaps = gaps_of_groups(data, groups, self._resolution)
+        return self._learnt_from(gaps)
 
-    def _map_scores(self, log_odds: NDArray[np.floating]) -> NDArray[np.floating]:
-        flat = np.ascontiguousarray(log_odds).reshape(1, -1)
-        groups = np.zeros(flat.shape[1], dtype=np.int64)
-        return self._map_groups([self], flat, groups).reshape(log_odds.shape)
+    def _fit_groups_apart(self, data: Data, groups: NDArray[np.int64]) -> tuple[list[BinaryMap], list[BinaryMap]]:
+        whole, without = gaps_apart(data, groups, self._resolution, HELD_OUT)
+        return self._copies(self._learnt_from(whole)), self._copies(self._learnt_from(without))
 
-    def _fit_groups(self, sample: Block, groups: NDArray[np.int64]) -> list[BinaryMap]:
-        return self._maps(gaps_of_groups(sample, groups, self._resolution)[0])
-
-    def _fit_groups_apart(
-        self, sample: Block, groups: NDArray[np.int64], fold: NDArray[np.int64]
-    ) -> tuple[list[BinaryMap], list[BinaryMap]]:
-        whole, without = gaps_of_groups(sample, groups, self._resolution, fold)
-        assert without is not None
-        return self._maps(whole), self._maps(without)
-
-    def _maps(self, gaps: Gaps) -> list[BinaryMap]:
+    def _learnt_from(self, gaps: Gaps) -> list[Learnt]:
         knots, values, starts = knots_of(gaps, self.smoothing)
-        maps: list[BinaryMap] = []
-        blank = self.unfitted()
+        report = FitReport(0, True, "nll", np.nan, np.nan)
+        learnt: list[Learnt] = []
         for begin, end in pairwise(starts):
-            fitted = copy(blank)
-            fitted.classes_ = np.arange(2)
-            fitted.knots_, fitted.values_ = knots[begin:end].copy(), values[begin:end].copy()
-            fitted.fit_report_ = FitReport(0, True, "nll", np.nan, np.nan)
-            maps.append(fitted)
-        return maps
+            learnt.append(Learnt({"knots_": knots[begin:end].copy(), "values_": values[begin:end].copy()}, report))
+        return learnt
 
-    def _map_groups(
-        self, maps: list[BinaryMap], log_odds: NDArray[np.floating], groups: NDArray[np.int64]
-    ) -> NDArray[np.floating]:
+    def _fit(self, data: Data) -> FitReport:
+        super()._fit(data)
+        return FitReport(0, True, "nll", *mean_losses(data, softmax, self._map))
+
+    def _stacked(self, maps: list[BinaryMap], groups: NDArray[np.int64], dtype: Any) -> CurveStack:
         fitted = [m for m in maps if isinstance(m, Isotonic)]
-        starts = np.cumsum([0, *(len(m.knots_) for m in fitted)])
-        knots = np.concatenate([m.knots_ for m in fitted]).astype(log_odds.dtype)
-        values = np.concatenate([m.values_ for m in fitted])
-        out = np.empty_like(log_odds)
-        epsilon = self.epsilon if self.strict else 0.0
-        _core.isotonic_apply(log_odds, groups, starts, knots, values, not self.interpolate, epsilon, get_threads(), out)
-        return out
+        return CurveStack(
+            [m.knots_ for m in fitted],
+            [m.values_ for m in fitted],
+            groups,
+            dtype,
+            steps=not self.interpolate,
+            epsilon=self.epsilon if self.strict else 0.0,
+        )
 
     @property
     def _resolution(self) -> float:

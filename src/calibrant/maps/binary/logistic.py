@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from copy import copy
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ... import _core
-from ...fits.report import FitReport
-from ...passes import Block
+from ...passes import Data
 from ...threads import get_threads
-from .base import BinaryMap, Pairs
+from .base import HELD_OUT, BinaryMap, Learnt
 from .logistic_fit import Found, LogisticProblem
+from .stack import Stack
 
 __all__ = ["LogisticMap"]
 
@@ -22,8 +21,8 @@ class LogisticMap(BinaryMap):
     """q = σ(a u + b v + c) with u = log p and v = -log(1 - p), of which u + v is the log-odds λ.
 
     A subclass says which (a, b, c) it allows: the columns of ``_basis`` span them, and the coefficients of the columns
-    in ``_nonnegative`` must not be negative. The problem is convex: projected Newton steps for all groups of classes at
-    once, one pass over the rows each, in which groups that have arrived cost nothing.
+    in ``_nonnegative`` must not be negative. The problem is convex: Newton steps for all groups of classes at once, one
+    pass over the rows each, in which groups that have arrived cost nothing.
     """
 
     smooth_targets: bool
@@ -38,62 +37,50 @@ class LogisticMap(BinaryMap):
     def _nonnegative(self) -> tuple[int, ...]:
         return ()
 
-    def _fit_pairs(self, pairs: Pairs) -> FitReport:
-        logits = np.stack([np.zeros_like(pairs.log_odds), pairs.log_odds], axis=1)
-        sample = Block(logits, pairs.outcomes.astype(np.int64), pairs.weights, 2)
-        problem = LogisticProblem(sample, np.array([-1, 0]), self._basis, self.smooth_targets)
-        found = problem.solve(problem.start, self._nonnegative)
-        self.coefficients_ = (found.values @ self._basis.T)[0]
-        return found.reports()[0]
+    def _problem(self, data: Data, groups: NDArray[np.int64]) -> LogisticProblem:
+        return LogisticProblem(data, groups, self._basis, self._nonnegative, self.smooth_targets)
 
-    def _fit_groups(self, sample: Block, groups: NDArray[np.int64]) -> list[BinaryMap]:
-        problem = LogisticProblem(sample, groups, self._basis, self.smooth_targets)
-        return self._maps(problem.solve(problem.start, self._nonnegative))
+    def _learn(self, data: Data, groups: NDArray[np.int64]) -> list[Learnt]:
+        return self._learnt_from(self._problem(data, groups).solve())
 
-    def _fit_groups_apart(
-        self, sample: Block, groups: NDArray[np.int64], fold: NDArray[np.int64]
-    ) -> tuple[list[BinaryMap], list[BinaryMap]]:
-        rest = sample.weight_array.copy()
-        rest[fold] = 0
-        whole, part = (
-            LogisticProblem(rows, groups, self._basis, self.smooth_targets)
-            for rows in (sample, replace(sample, weights=rest))
-        )
-        found = whole.solve(whole.start, self._nonnegative)
-        return self._maps(found), self._maps(part.solve(found.values, self._nonnegative))
+    def _fit_groups_apart(self, data: Data, groups: NDArray[np.int64]) -> tuple[list[BinaryMap], list[BinaryMap]]:
+        whole = self._problem(data, groups).solve()
+        part = self._problem(data.without(0, HELD_OUT), groups).solve(whole.values)
+        return self._copies(self._learnt_from(whole)), self._copies(self._learnt_from(part))
 
-    def _maps(self, found: Found) -> list[BinaryMap]:
-        maps: list[BinaryMap] = []
-        blank = self.unfitted()
-        for values, report in zip(found.values @ self._basis.T, found.reports(), strict=True):
-            fitted = copy(blank)
-            fitted.classes_, fitted.coefficients_, fitted.fit_report_ = np.arange(2), values, report
-            maps.append(fitted)
-        return maps
+    def _learnt_from(self, found: Found) -> list[Learnt]:
+        pairs = zip(found.values @ self._basis.T, found.reports(), strict=True)
+        return [Learnt({"coefficients_": values}, report) for values, report in pairs]
 
-    def _map_scores(self, log_odds: NDArray[np.floating]) -> NDArray[np.floating]:
-        flat = np.ascontiguousarray(log_odds).reshape(1, -1)
-        out = np.empty_like(flat)
-        _core.logistic_apply(flat, self.coefficients_[None], get_threads(), out)
-        return out.reshape(log_odds.shape)
+    def _count_parameters(self) -> float:
+        return float(self._basis.shape[1])
 
-    def _map_groups(
-        self, maps: list[BinaryMap], log_odds: NDArray[np.floating], groups: NDArray[np.int64]
-    ) -> NDArray[np.floating]:
-        out = np.empty_like(log_odds)
-        _core.logistic_apply(log_odds, _coefficients(maps, groups), get_threads(), out)
+    def _stacked(self, maps: list[BinaryMap], groups: NDArray[np.int64], dtype: Any) -> SigmoidStack:
+        rows = np.array([m.coefficients_ for m in maps if isinstance(m, LogisticMap)])
+        return SigmoidStack(rows if len(rows) == 1 else rows[groups])
+
+
+class SigmoidStack(Stack):
+    """Sigmoids of coefficients (K, 3), or (1, 3) where all classes share them."""
+
+    def __init__(self, coefficients: NDArray[np.float64]) -> None:
+        self._coefficients = coefficients
+
+    def answers(self, odds: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return the probabilities of log-odds (n, K)."""
+        out = np.empty_like(odds)
+        _core.logistic_apply(odds, self._coefficients, get_threads(), out)
         return out
 
-    def _lift(
-        self, maps: list[BinaryMap], logits: NDArray[np.floating], groups: NDArray[np.int64], normalize: bool
-    ) -> NDArray[np.floating] | None:
-        logits = np.ascontiguousarray(logits)
+    def marginals(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return each class's probability against the rest."""
+        return self._swept(logits, False)
+
+    def normalized(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return the marginals divided by their sum, in one sweep."""
+        return self._swept(logits, True)
+
+    def _swept(self, logits: NDArray[np.floating], normalize: bool) -> NDArray[np.floating]:
         out = np.empty_like(logits)
-        _core.logistic_lift(logits, _coefficients(maps, groups), normalize, get_threads(), out)
+        _core.logistic_lift(logits, self._coefficients, normalize, get_threads(), out)
         return out
-
-
-def _coefficients(maps: list[BinaryMap], groups: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Coefficients of every class, or one row where all share them."""
-    rows = np.array([m.coefficients_ for m in maps if isinstance(m, LogisticMap)])
-    return rows if len(rows) == 1 else rows[groups]

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 from scipy.special import expit
 
-from ... import _core
 from ...fits.report import FitReport
+from ...metrics.fine_cells import FineCells, cells_of_groups
 from ...parameters import Integer, OneOf
-from ...threads import get_threads
+from ...passes import Data
 from ...traits import Traits
-from .base import BinaryMap, Pairs
+from .base import BinaryMap, Learnt
+from .stack import CurveStack
+from .table import cell_losses
 
 __all__ = ["SplineCalibration"]
 
@@ -52,7 +54,7 @@ class SplineCalibration(BinaryMap):
     """
 
     _identifier = "spline-calibration"
-    _traits = Traits("binary", "nothing", "each class", "knots")
+    _traits = Traits("binary", "nothing", "each class", "knots", sees="cells")
     _constraints: ClassVar[Mapping[str, Any]] = {"knots": Integer(2), "along": OneOf("deviation", "rank")}
     scores_: NDArray[np.floating]
     values_: NDArray[np.float64]
@@ -72,12 +74,15 @@ class SplineCalibration(BinaryMap):
         self.classes = classes
         self.saturated = saturated
 
-    def _fit_pairs(self, pairs: Pairs) -> FitReport:
-        scores, outcomes, weights = _merged(pairs)
-        p = expit(scores.astype(np.float64))
+    def _learn(self, data: Data, groups: NDArray[np.int64]) -> list[Learnt]:
+        return [self._learnt_from(cells, data.dtype) for cells in cells_of_groups(data, groups)]
+
+    def _learnt_from(self, cells: FineCells, dtype: Any) -> Learnt:
+        scores, weights = cells.scores, cells.weights
+        p = expit(scores)
         ranks = self.along == "rank"
-        density = np.ones_like(p) if ranks else np.sqrt(p * expit(-scores.astype(np.float64))) + 1e-9
-        excess = outcomes - (0.0 if ranks else p)
+        density = np.ones_like(p) if ranks else np.sqrt(p * expit(-scores)) + 1e-9
+        excess = cells.outcomes / weights - (0.0 if ranks else p)
         places = np.append(0.0, np.cumsum(weights * density))
         curve = np.append(0.0, np.cumsum(weights * excess))
         heights = _spline(places / places[-1], curve / places[-1], weights, self.knots)
@@ -86,36 +91,18 @@ class SplineCalibration(BinaryMap):
         rate = _cardinal(self.knots)[1](middle) @ heights
         q = rate if ranks else p[chosen] + density[chosen] * rate
         least = 0.5 / (weights.sum() + 1)
-        self.scores_, self.values_ = scores[chosen], np.clip(q, least, 1 - least)
-        return FitReport(0, True, "nll", pairs.raw_nll(), pairs.mean_nll(self._map_scores(pairs.log_odds)))
+        values = np.clip(q, least, 1 - least)
+        stack = CurveStack([scores[chosen]], [values], np.zeros(1, dtype=np.int64), np.float64)
+        report = FitReport(0, True, "nll", *cell_losses(cells, stack.answers(scores[:, None])[:, 0]))
+        return Learnt({"scores_": scores[chosen].astype(dtype), "values_": values}, report)
 
-    def _map_scores(self, log_odds: NDArray[np.floating]) -> NDArray[np.floating]:
-        flat = np.ascontiguousarray(log_odds).reshape(1, -1)
-        return _interpolated([self], flat, np.zeros(flat.shape[1], dtype=np.int64)).reshape(log_odds.shape)
+    def _stacked(self, maps: list[BinaryMap], groups: NDArray[np.int64], dtype: Any) -> CurveStack:
+        fitted = [m for m in maps if isinstance(m, SplineCalibration)]
+        return CurveStack([m.scores_ for m in fitted], [m.values_ for m in fitted], groups, dtype)
 
-    def _map_groups(
-        self, maps: list[BinaryMap], log_odds: NDArray[np.floating], groups: NDArray[np.int64]
-    ) -> NDArray[np.floating]:
-        return _interpolated([m for m in maps if isinstance(m, SplineCalibration)], log_odds, groups)
-
-
-def _interpolated(
-    maps: list[SplineCalibration], log_odds: NDArray[np.floating], groups: NDArray[np.int64]
-) -> NDArray[np.floating]:
-    """Answer column k by ``maps[groups[k]]``."""
-    starts = np.cumsum([0, *(len(m.scores_) for m in maps)])
-    knots = np.concatenate([m.scores_ for m in maps]).astype(log_odds.dtype)
-    values = np.concatenate([m.values_ for m in maps])
-    out = np.empty_like(log_odds)
-    _core.isotonic_apply(log_odds, groups, starts, knots, values, False, 0.0, get_threads(), out)
-    return out
-
-
-def _merged(pairs: Pairs) -> tuple[NDArray[np.floating], NDArray[np.float64], NDArray[np.float64]]:
-    """Distinct scores in order, the mean outcome of each and its weight."""
-    scores, place = np.unique(pairs.log_odds, return_inverse=True)
-    weights = np.bincount(place, pairs.weight_array).astype(np.float64)
-    return scores, np.bincount(place, pairs.weight_array * pairs.outcomes) / weights, weights
+    def _count_parameters(self) -> float:
+        """The heights of the spline at its knots: the table follows from them."""
+        return float(self.knots)
 
 
 @lru_cache(maxsize=8)

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from copy import copy
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import xlogy
 
 from ... import _core
-from ...fits.report import FitReport
-from ...passes import Block
+from ...metrics.fine_cells import FineCells
 from ...threads import get_threads
-from .base import BinaryMap, Pairs
-from .bin_data import Answer, BinData, PairData, data_of_groups
+from .base import BinaryMap
+from .stack import CurveStack, Stack
 
-__all__ = ["TableMap"]
+__all__ = ["TableMap", "cell_losses", "table_losses"]
 
-_MOST_COUNTED = 64  # edges; longer tables are searched, one map at a time
+Array = NDArray[np.float64]
+_MOST_COUNTED = 64  # edges a class; longer tables are searched
 
 
 class TableMap(BinaryMap):
-    """A binary map that answers by the bin of the log-odds; a subclass implements ``_fit_bins(data)``.
+    """A binary map that answers by the bin of the log-odds.
 
     Attributes
     ----------
@@ -31,75 +31,82 @@ class TableMap(BinaryMap):
         The answer of each bin.
     """
 
-    edges_: NDArray[np.float64]
-    representatives_: NDArray[np.float64]
+    _learnt = ("representatives_",)
+    edges_: Array
+    representatives_: Array
 
-    def _fit_bins(self, data: BinData) -> FitReport:
-        """Set ``edges_`` and ``representatives_``."""
-        raise NotImplementedError
-
-    def _prepared(self, batch: Sequence[BinData]) -> Iterable[BinData]:
-        """Do for several groups at once what is faster so, before each is fitted."""
-        return batch
-
-    def _answer(self, sample: Block, groups: NDArray[np.int64]) -> Answer | None:
-        """Return what lends the values that `BinData.sums` adds up; None where none are needed."""
-        return None
-
-    def _fit_pairs(self, pairs: Pairs) -> FitReport:
-        z = pairs.log_odds
-        sample = Block(np.stack([np.zeros_like(z), z], axis=1), pairs.outcomes.astype(np.int64), pairs.weights, 2)
-        answer = self._answer(sample, np.array([0, 1]))
-        return self._fit_bins(PairData(pairs, None if answer is None else answer(sample.logits)[:, 1]))
-
-    def _fit_groups(self, sample: Block, groups: NDArray[np.int64]) -> list[BinaryMap]:
-        maps: list[BinaryMap] = []
-        for batch in data_of_groups(sample, groups, self._answer(sample, groups)):
-            maps += self._fit_batch(batch)
-            batch.clear()  # the next one takes its place in memory
-        return maps
-
-    def _fit_batch(self, batch: list[BinData]) -> list[BinaryMap]:
-        maps: list[BinaryMap] = []
-        blank = self.unfitted()
-        for data in self._prepared(batch):
-            fitted = copy(blank)
-            fitted.classes_ = np.arange(2)
-            fitted.fit_report_ = fitted._fit_bins(data)
-            maps.append(fitted)
-            data.forget_cells()
-        return maps
-
-    def _map_scores(self, log_odds: NDArray[np.floating]) -> NDArray[np.floating]:
-        flat = np.ascontiguousarray(log_odds).ravel()
-        out = np.empty_like(flat)
-        _core.bin_look_up(flat, self.edges_, self.representatives_, get_threads(), out)
-        return out.reshape(log_odds.shape)
-
-    def _lift(
-        self, maps: list[BinaryMap], logits: NDArray[np.floating], groups: NDArray[np.int64], normalize: bool
-    ) -> NDArray[np.floating] | None:
+    def _stacked(self, maps: list[BinaryMap], groups: NDArray[np.int64], dtype: Any) -> Stack:
         tables = [m for m in maps if isinstance(m, TableMap)]
-        if len(tables) > 1 and max(len(m.edges_) for m in tables) > _MOST_COUNTED:
-            return None
-        edges, table = _stacked(tables)
-        if len(tables) > 1:
-            edges, table = edges[groups], table[groups]
-        logits = np.ascontiguousarray(logits)
+        if len(tables) == 1 or max(len(m.edges_) for m in tables) <= _MOST_COUNTED:
+            edges, answers = _side_by_side(tables)
+            own = slice(None) if len(tables) == 1 else groups
+            return TableStack(edges[own], answers[own])
+        knots = [_as_knots(m.edges_, dtype) for m in tables]
+        return CurveStack(knots, [m.representatives_ for m in tables], groups, dtype, steps=True)
+
+
+class TableStack(Stack):
+    """Tables of equal length: edges (K, m) and answers (K, m + 1), or one of each that all classes share."""
+
+    def __init__(self, edges: Array, table: Array) -> None:
+        self._edges, self._table = edges, table
+
+    def answers(self, odds: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return the probabilities of log-odds (n, K)."""
+        out = np.empty_like(odds)
+        if len(self._edges) == 1:
+            _core.bin_look_up(odds.ravel(), self._edges[0], self._table[0], get_threads(), out.reshape(-1))
+            return out
+        for k, (edges, table) in enumerate(zip(self._edges, self._table, strict=True)):
+            column = np.empty(len(odds), dtype=odds.dtype)
+            _core.bin_look_up(np.ascontiguousarray(odds[:, k]), edges, table, get_threads(), column)
+            out[:, k] = column
+        return out
+
+    def marginals(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return each class's probability against the rest."""
+        return self._swept(logits, False)
+
+    def normalized(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return the marginals divided by their sum, in one sweep."""
+        return self._swept(logits, True)
+
+    def _swept(self, logits: NDArray[np.floating], normalize: bool) -> NDArray[np.floating]:
         out = np.empty_like(logits)
-        _core.bin_lift(logits, edges, table, normalize, get_threads(), out)
+        _core.bin_lift(logits, self._edges, self._table, normalize, get_threads(), out)
         return out
 
 
-def _stacked(maps: list[TableMap]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _side_by_side(maps: list[TableMap]) -> tuple[Array, Array]:
     """Edges and tables of several maps as two arrays: short ones go on at infinity with their last answer."""
-    counts = np.array([len(m.edges_) for m in maps])
-    short = counts < counts.max()
-    edges = np.full((len(maps), counts.max()), np.inf)
-    table = np.repeat(np.array([m.representatives_[-1] for m in maps])[:, None], counts.max() + 1, axis=1)
-    edges[~short] = [m.edges_ for m in maps if len(m.edges_) == counts.max()]
-    table[~short] = [m.representatives_ for m in maps if len(m.edges_) == counts.max()]
-    for i in np.flatnonzero(short):
-        edges[i, : counts[i]] = maps[i].edges_
-        table[i, : counts[i] + 1] = maps[i].representatives_
+    longest = max(len(m.edges_) for m in maps)
+    edges, table = np.full((len(maps), longest), np.inf), np.empty((len(maps), longest + 1))
+    for i, fitted in enumerate(maps):
+        count = len(fitted.edges_)
+        edges[i, :count] = fitted.edges_
+        table[i, : count + 1] = fitted.representatives_
+        table[i, count + 1 :] = fitted.representatives_[-1]
     return edges, table
+
+
+def _as_knots(edges: Array, dtype: Any) -> NDArray[np.floating]:
+    """Return where steps of one answer a bin begin: the first answer holds below the first edge too.
+
+    A knot is the smallest number of the dtype that is not below its edge.
+    """
+    if not len(edges):
+        return np.zeros(1, dtype=dtype)
+    knots = edges.astype(dtype)
+    knots = np.where(knots < edges, np.nextafter(knots, dtype.type(np.inf)), knots)
+    return np.append(knots[:1], knots)
+
+
+def table_losses(raw: float, weights: Array, positives: Array, answers: Array) -> tuple[float, float]:
+    """Return the mean log-loss of the pairs before (``raw`` is its sum), and with the answers of their bins."""
+    mapped = -(xlogy(positives, answers) + xlogy(np.maximum(weights - positives, 0.0), 1 - answers)).sum()
+    return float(raw / weights.sum()), float(mapped / weights.sum())
+
+
+def cell_losses(cells: FineCells, answers: Array) -> tuple[float, float]:
+    """Return the mean log-loss of the pairs before, and with one answer a cell."""
+    return table_losses(cells.raw_loss, cells.weights, cells.outcomes, answers)

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...calibrator import Calibrator
-from ...fits.report import FitReport
-from ...passes import Block
+from ...passes import Data
 from ...traits import Traits
-from .base import BinaryMap, Pairs
+from .base import BinaryMap, Learnt, PairView, two_logits
 
 __all__ = ["TwoClassMap"]
 
@@ -54,16 +53,17 @@ class TwoClassMap(BinaryMap):
         super()._check_parameters()
         self.calibrator._check_parameters()
 
-    def _fit_pairs(self, pairs: Pairs) -> FitReport:
-        self.parts_ = [self.calibrator.unfitted()]
-        labels = pairs.outcomes.astype(np.int64)
-        return self.parts_[0].fit_sample(Block(_logits(pairs.log_odds), labels, pairs.weights, 2))
+    def _learn(self, data: Data, groups: NDArray[np.int64]) -> list[Learnt]:
+        learnt: list[Learnt] = []
+        for g in range(int(groups.max()) + 1):
+            fitted = self.calibrator.unfitted()
+            report = fitted.fit_data(data.viewed(PairView(np.flatnonzero(groups == g)), 2, 2))
+            learnt.append(Learnt({"parts_": [fitted]}, report))
+        return learnt
 
     def _map_scores(self, log_odds: NDArray[np.floating]) -> NDArray[np.floating]:
-        p = self.parts_[0]._map(_logits(np.ascontiguousarray(log_odds).ravel()))
+        p = self.parts_[0]._map(two_logits(np.ascontiguousarray(log_odds).ravel()))
         return cast("NDArray[np.floating]", p[:, 1].reshape(log_odds.shape))
 
-
-def _logits(log_odds: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Two finite or -inf columns with these log-odds."""
-    return np.stack([np.where(log_odds > 0, -log_odds, 0), np.where(log_odds > 0, 0, log_odds)], axis=1)
+    def _count_parameters(self) -> float:
+        return self.parts_[0].n_parameters_
