@@ -1,19 +1,20 @@
 """The fused passes of the linear maps against plain NumPy."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy.special import log_softmax, logsumexp, softmax
 
 from calibrant import get_threads, set_threads
-from calibrant.maps.scaling._curvature import curvature
-from calibrant.maps.scaling._path import fold_numbers
-from calibrant.maps.scaling._problem import Frame, Problem
-from calibrant.passes import Block
+from calibrant.maps.scaling._frame import Frame
+from calibrant.maps.scaling._problem import LinearProblem
+from calibrant.passes import Block, in_memory, in_stream
 
 
 def twin(problem, theta):
     """Loss, gradient and probabilities of softmax(u + D x + b), as NumPy says it."""
-    s, f = problem.sample, problem.frame
+    s, f = problem.data.rows(), problem.frame
     z = s.logits.astype(np.float64) * f.beta
     u = log_softmax(z, axis=1)
     x = np.maximum(u, f.floor)
@@ -39,7 +40,7 @@ def random_problem(rng, k, full, dtype, centred, weighted, n=150, confidence=Non
     weights = rng.integers(0, 3, n).astype(float) if weighted else None
     z = (rng.normal(size=(n, k)) * 4 + rng.normal(size=(n, 1)) * 10).astype(dtype)
     sample = Block(z, rng.integers(0, k, n), weights, k)
-    return Problem.of(sample, Frame(0.7, -6.0, centred, confidence), full)
+    return LinearProblem.of(in_memory(sample), Frame(0.7, -6.0, centred, confidence), full)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -55,12 +56,12 @@ def test_sums_equal_the_numpy_twin(rng, k, full, dtype, centred, weighted):
     close = {"rtol": 1e-3, "atol": 2e-3} if dtype == np.float32 else {"rtol": 1e-9, "atol": 1e-9}
     np.testing.assert_allclose(sums.loss, loss, rtol=1e-5 if dtype == np.float32 else 1e-11)
     np.testing.assert_allclose(sums.gradient, gradient, **close)
-    applied = problem.frame.apply(problem.sample.logits, *problem.plain(theta))
+    applied = problem.answer(theta)(problem.data.rows().logits)
     assert applied.dtype == dtype
     np.testing.assert_allclose(applied, p, atol=1e-5 if dtype == np.float32 else 1e-12)
-    rows = np.arange(0, problem.sample.n, 3)
-    expected = -np.log(p[rows, problem.sample.labels[rows]])
-    np.testing.assert_allclose(problem.losses(theta, rows), expected, rtol=1e-4, atol=1e-4)
+    rows = problem.data.rows()
+    expected = -np.log(p[np.arange(rows.n), rows.labels])
+    np.testing.assert_allclose(problem.frame.losses(rows, *problem.plain(theta)), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_the_confidence_feature_equals_the_numpy_twin(rng):
@@ -70,17 +71,18 @@ def test_the_confidence_feature_equals_the_numpy_twin(rng):
     sums = problem.sums(theta)
     assert sums.loss == pytest.approx(loss)
     np.testing.assert_allclose(sums.gradient, gradient, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(problem.frame.apply(problem.sample.logits, *problem.plain(theta)), p, atol=1e-12)
+    np.testing.assert_allclose(problem.answer(theta)(problem.data.rows().logits), p, atol=1e-12)
 
 
 def twin_blocks(problem, theta):
     """The block of the Hessian of each class, over its row of D and its intercept."""
     p = twin(problem, theta)[2]
-    x = problem.frame.features(problem.sample.logits, problem.centres).astype(np.float64) - problem.shift
+    rows = problem.data.rows()
+    x = problem.frame.features(rows.logits, problem.frame.centres(rows)).astype(np.float64) - problem.shift
     blocks = []
     for c in range(problem.k):
         z = np.column_stack([x if problem.full else x[:, c], np.ones(len(x))])
-        blocks.append((z * (problem.sample.weight_array * p[:, c] * (1 - p[:, c]))[:, None]).T @ z)
+        blocks.append((z * (rows.weight_array * p[:, c] * (1 - p[:, c]))[:, None]).T @ z)
     return np.array(blocks)
 
 
@@ -101,7 +103,7 @@ def test_metrics_are_the_inverse_of_what_they_say(rng, k, full):
     penalty = np.full((k, side), between)
     penalty[:, -1] = last
     penalty[np.arange(k), np.arange(k) if full else 0] = own
-    metric = curvature(problem, theta).metric(penalty.ravel())
+    metric = problem.curvature(theta).metric(penalty.ravel())
     inverses = np.linalg.inv(twin_blocks(problem, theta) + penalty[:, :, None] * np.eye(side))
     if k > 32:
         inverses = shared_inverses(twin_blocks(problem, theta), penalty, between)
@@ -150,7 +152,7 @@ def test_shared_curvature_is_what_the_blocks_say(rng, k, dtype):
     places = [[c, k, k + 1] for c in range(k)]
     expected = [block[np.ix_(at, at)] for block, at in zip(blocks, places, strict=True)]
     np.testing.assert_allclose(own, expected, **close)
-    spread = problem.spread(theta)
+    spread = problem.spread(problem.data.rows(), theta)
     np.testing.assert_allclose(spread.T @ spread, blocks.sum(axis=0), **close)
 
 
@@ -171,11 +173,30 @@ def test_same_bits_for_any_number_of_threads(rng, full):
         np.testing.assert_array_equal(other.gradient, answers[0].gradient)
 
 
-def test_folds_know_the_rows_not_their_order_or_shift(rng):
-    sample = Block(rng.normal(size=(500, 3)), rng.integers(0, 3, 500), None, 3)
-    fold = fold_numbers(sample, 5)
-    order = rng.permutation(500)
-    np.testing.assert_array_equal(fold_numbers(sample.take(order), 5), fold[order])
-    shifted = sample.with_logits(sample.logits + rng.integers(-9, 9, (500, 1)))
-    assert (fold_numbers(shifted, 5) == fold).mean() > 0.99
-    assert np.bincount(fold, minlength=5).min() > 60
+@pytest.mark.parametrize(("k", "full"), [(5, False), (5, True), (40, True), (260, True)])
+def test_every_pass_merges(rng, k, full):
+    whole = random_problem(rng, k, full, np.float64, True, True, n=400, confidence=(-3.0, 2.0) if full else None)
+    rows, cuts = whole.data.rows(), [0, 1, 1, 30, 31, 250, 400]
+
+    def blocks():
+        return (rows.take(slice(a, b)) for a, b in pairwise(cuts))
+
+    parts = LinearProblem.of(in_stream(blocks, k, k, np.float64), whole.frame, full)
+    np.testing.assert_allclose(parts.shift, whole.shift, rtol=1e-12, atol=1e-12)
+    theta = rng.normal(size=whole.size) * 0.1
+    assert parts.sums(theta).loss == pytest.approx(whole.sums(theta).loss, rel=1e-12)
+    np.testing.assert_allclose(parts.sums(theta).gradient, whole.sums(theta).gradient, atol=1e-9)
+    penalty, vector = np.full(whole.size, 3.0), rng.normal(size=whole.size)
+    answers = [problem.curvature(theta).metric(penalty).apply(vector) for problem in (parts, whole)]
+    np.testing.assert_allclose(*answers, atol=1e-9)
+
+
+def test_rows_that_repeat_spread_as_rows_of_their_weight(rng):
+    once = random_problem(rng, 40, True, np.float32, True, False, n=30).data.rows()
+    twice = once.take(np.repeat(np.arange(30), 2))
+    frame, vector = Frame(0.7, -6.0, True), rng.normal(size=40 * 41)
+    answers = []
+    for rows in (once.with_weights(np.full(30, 2.0)), twice):
+        problem = LinearProblem.of(in_memory(rows), frame, True)
+        answers.append(problem.curvature(np.zeros(problem.size)).metric(np.full(problem.size, 2.0)).apply(vector))
+    np.testing.assert_allclose(*answers, rtol=1e-4, atol=1e-5)

@@ -8,10 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import _core
-from ...passes import Block, reduce
+from ...passes import Block
 from ...threads import get_threads
 
-__all__ = ["Frame"]
+__all__ = ["Frame", "centres_of", "feature_sums"]
+
+Array = NDArray[np.float64]
+Scores = NDArray[np.floating]
 
 
 @dataclass(frozen=True)
@@ -33,11 +36,11 @@ class Frame:
         """Return how many features a row of K classes has."""
         return k if self.confidence is None else k + 1
 
-    def centres(self, logits: NDArray[np.floating]) -> NDArray[np.float64]:
+    def centres(self, block: Block) -> Array:
         """Return what each row is centred by: log Σ exp(β z), and the mean of max(u, floor)."""
-        return _core.linear_centres(logits, self.beta, self.floor, get_threads())
+        return block.kept(centres_of, self.beta, self.floor)
 
-    def features(self, logits: NDArray[np.floating], centres: NDArray[np.float64]) -> NDArray[np.floating]:
+    def features(self, logits: Scores, centres: Array) -> Scores:
         """Return x."""
         out = np.empty_like(logits)
         _core.linear_features(logits, centres, self.beta, self.floor, self.centred, get_threads(), out)
@@ -51,23 +54,10 @@ class Frame:
         mean, deviation = self.confidence or (0.0, np.inf)
         return self.beta, self.floor, self.centred, mean, 1.0 / deviation
 
-    def means(self, rows: Block, centres: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the mean of each feature over the rows; that of the confidence is zero."""
-
-        def one_pass(part: Block) -> NDArray[np.float64]:
-            given = centres if part is rows else self.centres(part.logits)
-            args = (self.beta, self.floor, self.centred, get_threads())
-            return _core.linear_sums(part.logits, given, part.weights, *args)
-
-        sums = reduce(one_pass, rows)
-        return np.append(sums / rows.total_weight, np.zeros(self.columns(len(sums)) - len(sums)))
-
-    def apply(
-        self, logits: NDArray[np.floating], weights: NDArray[np.float64], intercept: NDArray[np.float64]
-    ) -> NDArray[np.floating]:
+    def apply(self, logits: Scores, weights: Array, intercept: Array) -> Scores:
         """Return softmax(u + D x + b); one-dimensional ``weights`` are the diagonal of D."""
         logits = np.ascontiguousarray(logits)
-        centres = self.centres(logits)
+        centres = _core.linear_centres(logits, self.beta, self.floor, get_threads())
         if weights.ndim == 1:
             out = np.empty_like(logits)
             args = (self.beta, self.floor, self.centred, weights, intercept, get_threads(), out)
@@ -77,15 +67,20 @@ class Frame:
         _core.softmax_residual(scores, logits, centres, None, None, self.beta, intercept, get_threads())
         return scores
 
-    def losses(
-        self,
-        logits: NDArray[np.floating],
-        labels: NDArray[np.int64],
-        weights: NDArray[np.float64],
-        intercept: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+    def losses(self, rows: Block, weights: Array, intercept: Array) -> Array:
         """Return the log-losses of what `apply` answers, exact also where that is zero to rounding."""
-        centres = self.centres(logits)
-        x = self.features(logits, centres)
+        z, centres = rows.logits, self.centres(rows)
+        x = self.features(z, centres)
         scores = x * weights.astype(x.dtype) if weights.ndim == 1 else x @ weights.T.astype(x.dtype)
-        return _core.softmax_residual(scores, logits, centres, labels, None, self.beta, intercept, get_threads())
+        return _core.softmax_residual(scores, z, centres, rows.labels, None, self.beta, intercept, get_threads())
+
+
+def centres_of(block: Block, beta: float, floor: float) -> Array:
+    """Return log Σ exp(β z) and the mean of max(u, floor) of each row, (n, 2)."""
+    return _core.linear_centres(block.logits, beta, floor, get_threads())
+
+
+def feature_sums(block: Block, frame: Frame) -> Array:
+    """One pass: the weighted sum of each feature but the confidence."""
+    args = (frame.beta, frame.floor, frame.centred, get_threads())
+    return _core.linear_sums(block.logits, frame.centres(block), block.weights, *args)

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...arrays import softmax
 from ...calibrator import Calibrator
+from ...fits.evidence import Fitted, fit_by_evidence, fit_with, only_start
+from ...fits.judge import estimate
+from ...fits.path import Choice, choose, with_choice
+from ...fits.priors import Prior, structured
+from ...fits.problem import Point
 from ...fits.report import FitReport
 from ...parameters import AnyOf, Number, OneOf
-from ...passes import Block, in_memory
-from ._evidence import Fitted, fit_by_evidence, fit_with, only_start
-from ._path import Choice, choose, with_choice, with_estimate
-from ._prior import Prior, first_guess, parts_of
-from ._problem import Frame, Problem, small_products
+from ...passes import Data
+from ._frame import Frame
+from ._problem import LinearProblem, small_products
 from .temperature import best_temperature
 
-__all__ = ["LinearScaling"]
+__all__ = ["STRENGTH", "LinearScaling"]
 
 STRENGTH = AnyOf(OneOf("evidence", "cv"), Number(0.0))
 _PARTS = 3  # slopes, weights between classes, intercepts
@@ -37,6 +40,7 @@ class LinearScaling(Calibrator):
     _full: ClassVar[bool]
     _centred: ClassVar[bool]
     _constraints: ClassVar[Mapping[str, Any]] = {"strength": STRENGTH}
+    _learnt = ("temperature_", "weights_", "intercept_")
     strength: Any
     intercepts: str = "average"
     temperature_: float
@@ -45,39 +49,39 @@ class LinearScaling(Calibrator):
     intercept_: NDArray[np.float64]
     strength_: NDArray[np.float64]
 
-    def _penalty(self, k: int) -> NDArray[np.float64]:
-        """Precision of each parameter, class by class (its row of D, its intercept), at strength one."""
+    def _prior(self, k: int) -> Prior:
+        """What is believed of the parameters at strength one."""
         raise NotImplementedError
 
     def _frame(self) -> Frame:
         return Frame(1.0 / self.temperature_, self.floor_, self._centred)
 
-    def _fit_rows(self, sample: Block) -> FitReport:
-        with small_products(sample.n_classes):
-            return self._fit_parts(sample)
+    def _fit(self, data: Data) -> FitReport:
+        with small_products(data.n_classes):
+            return self._fit_parts(data)
 
-    def _fit_parts(self, sample: Block) -> FitReport:
-        first = best_temperature(in_memory(sample))
+    def _fit_parts(self, data: Data) -> FitReport:
+        first = best_temperature(data)
         self.temperature_ = 1.0 / first.beta
-        self.floor_ = -float(np.log(sample.n_classes * (sample.total_weight + 1.0)))
-        problem = Problem.of(sample, self._frame(), self._full, at_average=self.intercepts == "average")
-        prior = Prior(parts_of(sample.n_classes, problem.size), self._penalty(sample.n_classes))
+        self.floor_ = -float(np.log(data.n_classes * (data.total_weight + 1.0)))
+        problem = LinearProblem.of(data, self._frame(), self._full, at_average=self.intercepts == "average")
+        prior = self._prior(data.n_classes)
         chosen = choose(problem, prior.shape) if self.strength == "cv" else None
         fitted = self._fitted(problem, prior, chosen)
         self.strength_ = fitted.precisions
         self.weights_, self.intercept_ = problem.plain(fitted.point.theta)
-        report = fitted.report(first.report("nll"), sample.total_weight)
+        report = fitted.report(first.report("nll"), data.total_weight)
         if chosen is not None:
-            return with_choice(report, chosen, sample)
-        return with_estimate(report, sample, partial(problem.losses, fitted.point.theta), fitted.effective + 1.0)
+            return with_choice(report, chosen, problem.answer)
+        return estimate(report, data, softmax, self._map, fitted.effective + 1.0)
 
-    def _fitted(self, problem: Problem, prior: Prior, chosen: Choice | None) -> Fitted:
+    def _fitted(self, problem: LinearProblem, prior: Prior, chosen: Choice | None) -> Fitted:
         if self.strength == "evidence":
-            return fit_by_evidence(problem, prior, first_guess(problem.k)[:_PARTS])
+            return fit_by_evidence(problem, prior, structured(problem.k)[:_PARTS])
         strength = float(self.strength) if chosen is None else chosen.strength
         if np.isfinite(strength):
             return fit_with(problem, prior, np.full(_PARTS, strength))
-        return only_start(problem, _PARTS)
+        return only_start(Point.zero(problem), _PARTS)
 
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
         return self._frame().apply(logits, self.weights_, self.intercept_)

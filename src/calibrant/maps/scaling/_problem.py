@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ... import _core
-from ...arrays import row_subsample
-from ...passes import Block, reduce
+from ...fits.problem import Curvature, Sums
+from ...passes import Block, Data
+from ...passes.folds import row_keys
 from ...threads import get_threads, one_blas_thread
 from . import _products
-from ._frame import Frame
+from ._curvature import Blocks
+from ._frame import Frame, feature_sums
+from ._shared import Shared, gram_directions, moment_directions
 
-__all__ = ["Frame", "Problem", "Sums", "small_products"]
+__all__ = ["LinearProblem", "small_products"]
 
 Array = NDArray[np.float64]
 _FEW = 32  # classes up to which a full D has an exact block of curvature for each class
 _FUSED = 256  # classes up to which the fused passes of a full D are faster than a BLAS
-_BLOCK = 1 << 20  # scores worked on at a time
 _TELLING = 16  # rows for each feature that tell in which directions rows spread
+_PILOT = 2000  # rows at least that do: so many are drawn to judge a fit anyway
 
 
 def small_products(k: int) -> contextlib.AbstractContextManager[object]:
@@ -30,15 +34,8 @@ def small_products(k: int) -> contextlib.AbstractContextManager[object]:
     return one_blas_thread() if k <= _FUSED else contextlib.nullcontext()
 
 
-class Sums(NamedTuple):
-    """Sums over rows: the log-loss, and its gradient in the parameters."""
-
-    loss: float
-    gradient: Array
-
-
 @dataclass(frozen=True, eq=False)
-class Problem:
+class LinearProblem:
     """Rows, their frame and the shape of D: diagonal or full.
 
     The parameters are one flat vector, class by class: its row of D (its slope, for a diagonal D), then its intercept.
@@ -47,28 +44,27 @@ class Problem:
     about its class where that is likely, which an average row is not. `plain` is the map that the parameters make.
     """
 
-    sample: Block
+    data: Data
     frame: Frame
     full: bool
-    centres: Array
     shift: Array
 
     @classmethod
-    def of(cls, sample: Block, frame: Frame, full: bool, *, at_average: bool = True) -> Problem:
+    def of(cls, data: Data, frame: Frame, full: bool, *, at_average: bool = True) -> LinearProblem:
         """Return the problem of these rows; ``at_average=False``: with parameters of a full D that are plain."""
-        centres = frame.centres(sample.logits)
-        shift = frame.means(sample, centres) if full and at_average else np.zeros(frame.columns(sample.n_classes))
-        return cls(sample, frame, full, centres, shift)
+        shift = np.zeros(frame.columns(data.n_classes))
+        if full and at_average:
+            shift[: data.n_classes] = data.reduce(partial(feature_sums, frame=frame)) / data.total_weight
+        return cls(data, frame, full, shift)
+
+    def on(self, data: Data) -> LinearProblem:
+        """Return the same problem on other rows: what its parameters mean stays."""
+        return replace(self, data=data)
 
     @property
     def k(self) -> int:
         """Number of classes."""
-        return self.sample.n_classes
-
-    @property
-    def few(self) -> bool:
-        """Whether exact blocks of curvature are small: D is diagonal or has few classes."""
-        return not self.full or self.k <= _FEW
+        return self.data.n_classes
 
     @property
     def side(self) -> int:
@@ -80,14 +76,10 @@ class Problem:
         """Number of parameters."""
         return self.side * self.k
 
-    def without(self, rows: NDArray[np.int64]) -> Problem:
-        """Return the problem without some rows: by weights of zero where a copy of the scores would be large."""
-        if not self.full:
-            weights = self.sample.weight_array.copy()
-            weights[rows] = 0.0
-            return replace(self, sample=replace(self.sample, weights=weights))
-        rest = np.delete(np.arange(self.sample.n), rows)
-        return replace(self, sample=self.sample.take(rest), centres=self.centres[rest])
+    @property
+    def sharp(self) -> bool:
+        """Whether the curvature is so good that a sharp optimum costs few passes: that of a full D of few classes."""
+        return self.full and self.k <= _FEW
 
     def plain(self, theta: Array) -> tuple[Array, Array]:
         """Return D (its diagonal, where it has no more) and b, for features that are not shifted."""
@@ -96,91 +88,139 @@ class Problem:
             return rows[:, :-1].copy(), rows[:, -1] - rows[:, :-1] @ self.shift
         return rows[:, 0].copy(), rows[:, 1] - rows[:, 0] * self.shift
 
+    def answer(self, theta: Array) -> Callable[[NDArray[np.floating]], NDArray[np.floating]]:
+        """Return the map that the parameters make, from logits to probabilities."""
+        weights, intercept = self.plain(theta)
+        return partial(self.frame.apply, weights=weights, intercept=intercept)
+
     def sums(self, theta: Array) -> Sums:
         """One pass: the weighted sums of the loss and its gradient."""
-        loss, gradient = reduce(lambda rows: self._sums(rows, theta), self.sample)
+        if self.full:
+            loss, gradient = self.data.reduce(partial(matrix_sums, frame=self.frame, stacked=self._stacked(theta)))
+        else:
+            loss, gradient = self.data.reduce(partial(vector_sums, frame=self.frame, plain=self.plain(theta)))
         by_class = gradient.T.copy()
         by_class[:, :-1] -= by_class[:, -1:] * self._shifts
-        return Sums(loss, by_class.ravel())
+        return Sums(float(loss), by_class.ravel())
+
+    def curvature(self, theta: Array) -> Curvature:
+        """Return exact blocks of the classes or, for a full D of many classes, shared directions."""
+        if not self.full or self.k <= _FEW:
+            return Blocks(self.blocks(theta), self._eps)
+        directions = self._directions(theta)
+        return Shared(directions, *self.along(theta, directions), self._eps)
 
     def blocks(self, theta: Array) -> Array:
         """Return the block of the Hessian of each class: (K, side, side). For a diagonal D, or a full one of few."""
         if self.full:
-            blocks = reduce(lambda rows: self._curvature("matrix_blocks", rows, theta), self.sample)
+            blocks = self.data.reduce(partial(matrix_blocks, frame=self.frame, stacked=self._stacked(theta)))
         else:
-            dd, db, bb = reduce(lambda rows: self._vector_sums(rows, theta, True)[1], self.sample)[2:]
+            found = self.data.reduce(partial(vector_curvature, frame=self.frame, plain=self.plain(theta)))
+            dd, db, bb = found
             blocks = np.stack([dd, db, db, bb], axis=1).reshape(self.k, 2, 2)
         return _shifted(blocks, self._shifts)
-
-    def moment(self, theta: Array) -> Array:
-        """Return the sum of the blocks of all classes, (side, side), over rows enough to tell its directions."""
-
-        def one_pass(rows: Block) -> Array:
-            return self._curvature("matrix_moment", rows.take(row_subsample(rows.n, _TELLING * self.side)), theta)
-
-        return _shifted(reduce(one_pass, self.sample), self.shift)
 
     def along(self, theta: Array, directions: Array) -> tuple[Array, Array]:
         """Return the curvature of each class along directions (side, r), and its block over what is its own.
 
-        The one is (K, r); the other (K, e, e) over its slope, its weight of how sure a row is, and its intercept.
+        The one is (K, r); the other (K, e, e) over its slope, its weight of how sure a row is, and its intercept. It
+        steers the solver only: with so many classes that a BLAS does it, rows enough to tell it stand for all.
         """
+        some = self.data if self.k <= _FUSED else self._telling
         turned = np.vstack([directions[:-1], directions[-1] - self.shift @ directions[:-1]])
-        found = reduce(lambda rows: self._curvature("matrix_along", rows, theta, turned), self.sample)
+        one_pass = partial(matrix_along, frame=self.frame, stacked=self._stacked(theta), directions=turned)
+        found = some.reduce(one_pass) * (self.data.total_weight / some.total_weight)
         order = [[0, 1], [1, 2]] if self.side == self.k + 1 else [[0, 3, 1], [3, 5, 4], [1, 4, 2]]
         own = found[:, directions.shape[1] :][:, order]
         away = np.zeros((self.k, own.shape[1] - 1))
         away[:, 0] = self.shift[: self.k]
         return found[:, : directions.shape[1]], _shifted(own, away)
 
-    def spread(self, theta: Array) -> Array:
-        """Return (x, 1) of each row times the root of w Σ p (1 - p): `moment` is spreadᵀ spread. For few rows."""
-        z, c = self.sample.logits, self.centres
+    def moment(self, theta: Array) -> Array:
+        """Return the sum of the blocks of all classes, (side, side), over rows enough to tell its directions."""
+        one_pass = partial(matrix_moment, frame=self.frame, stacked=self._stacked(theta))
+        return _shifted(self._telling.reduce(one_pass), self.shift)
+
+    def spread(self, rows: Block, theta: Array) -> Array:
+        """Return (x, 1) of each row times the root of w Σ p (1 - p): their `moment` is spreadᵀ spread."""
+        z, c = rows.logits, self.frame.centres(rows)
         x = self.frame.features(z, c).astype(np.float64)
         weights, intercept = self.plain(theta)
         p = x @ weights.T
         _core.softmax_residual(p, z.astype(np.float64), c, None, None, self.frame.beta, intercept, get_threads())
-        variance = self.sample.weight_array * (1.0 - (p * p).sum(axis=1))
+        variance = rows.weight_array * (1.0 - (p * p).sum(axis=1))
         return np.column_stack([x - self.shift, np.ones(len(x))]) * np.sqrt(np.maximum(variance, 0.0))[:, None]
 
-    def losses(self, theta: Array, rows: NDArray[np.int64]) -> Array:
-        """Return the log-losses of some rows."""
-        weights, intercept = self.plain(theta)
-        z, y = self.sample.logits, self.sample.labels
-        parts = np.array_split(rows, max(1, len(rows) * self.k // _BLOCK))
-        return np.concatenate([self.frame.losses(z[part], y[part], weights, intercept) for part in parts])
+    def _directions(self, theta: Array) -> Array:
+        """Return the directions in which rows spread; where fewer rows than features differ, from their products."""
+        telling = self._telling
+        if len(np.unique(telling.rows().kept(row_keys))) < self.side:
+            return gram_directions(self.spread(telling.pilot(self.side).rows(), theta))
+        return moment_directions(self.moment(theta))
+
+    @property
+    def _telling(self) -> Data:
+        return self.data.pilot(max(_PILOT, _TELLING * self.side))
+
+    @property
+    def _eps(self) -> float:
+        return float(np.finfo(self.data.dtype).eps)
 
     @property
     def _shifts(self) -> Array:
         """What each parameter of a class but the intercept speaks about, less this."""
         return self.shift if self.full else self.shift[:, None]
 
-    def _centres_of(self, rows: Block) -> Array:
-        return self.centres if rows is self.sample else self.frame.centres(rows.logits)
-
-    def _sums(self, rows: Block, theta: Array) -> tuple[float, Array]:
-        """Return the loss and its gradient in the plain map, (side, K)."""
-        if not self.full:
-            loss, sums = self._vector_sums(rows, theta, False)
-            return loss, sums[:2]
-        kernel = _core.matrix_sums if self.k <= _FUSED else _products.matrix_sums
-        args = (rows.labels, rows.weights, *self.frame.arguments(), self._stacked(theta), get_threads())
-        return kernel(rows.logits, self._centres_of(rows), *args)
-
-    def _curvature(self, name: str, rows: Block, theta: Array, *more: Array) -> Any:
-        kernel = getattr(_core if self.k <= _FUSED else _products, name)
-        args = (rows.weights, *self.frame.arguments(), self._stacked(theta), *more, get_threads())
-        return kernel(rows.logits, self._centres_of(rows), *args)
-
     def _stacked(self, theta: Array) -> Array:
         """Return the plain D transposed with b below it, as the passes want it."""
         weights, intercept = self.plain(theta)
         return np.vstack([weights.T, intercept])
 
-    def _vector_sums(self, rows: Block, theta: Array, curvature: bool) -> tuple[float, Array]:
-        f = self.frame
-        args = (f.beta, f.floor, f.centred, *self.plain(theta), curvature, get_threads())
-        return _core.vector_sums(rows.logits, self._centres_of(rows), rows.labels, rows.weights, *args)
+
+def vector_sums(block: Block, frame: Frame, plain: tuple[Array, Array]) -> tuple[float, Array]:
+    """One pass, diagonal D: the loss and its gradient in slopes and intercepts, (2, K)."""
+    loss, sums = _vector_pass(block, frame, plain, False)
+    return loss, sums[:2]
+
+
+def vector_curvature(block: Block, frame: Frame, plain: tuple[Array, Array]) -> Array:
+    """One pass, diagonal D: second derivatives of each class in its slope, in both and in its intercept, (3, K)."""
+    return _vector_pass(block, frame, plain, True)[1][2:]
+
+
+def _vector_pass(block: Block, frame: Frame, plain: tuple[Array, Array], curvature: bool) -> tuple[float, Array]:
+    args = (frame.beta, frame.floor, frame.centred, *plain, curvature, get_threads())
+    return _core.vector_sums(block.logits, frame.centres(block), block.labels, block.weights, *args)
+
+
+def matrix_sums(block: Block, frame: Frame, stacked: Array) -> tuple[float, Array]:
+    """One pass, full D: the loss and its gradient in the plain map, (side, K)."""
+    if block.n_classes > _FUSED:
+        return _products.matrix_sums(block, frame, stacked)
+    args = (*frame.arguments(), stacked, get_threads())
+    return _core.matrix_sums(block.logits, frame.centres(block), block.labels, block.weights, *args)
+
+
+def matrix_blocks(block: Block, frame: Frame, stacked: Array) -> Array:
+    """One pass, full D of few classes: the block of the Hessian of each class in the plain map."""
+    args = (*frame.arguments(), stacked, get_threads())
+    return _core.matrix_blocks(block.logits, frame.centres(block), block.weights, *args)
+
+
+def matrix_moment(block: Block, frame: Frame, stacked: Array) -> Array:
+    """One pass, full D: Σ w (1 - Σ p²) x xᵀ, x with a one at its end."""
+    if block.n_classes > _FUSED:
+        return _products.matrix_moment(block, frame, stacked)
+    args = (*frame.arguments(), stacked, get_threads())
+    return _core.matrix_moment(block.logits, frame.centres(block), block.weights, *args)
+
+
+def matrix_along(block: Block, frame: Frame, stacked: Array, directions: Array) -> Array:
+    """One pass, full D: of each class Σ w p (1 - p) times the squares along directions, and times what is its own."""
+    if block.n_classes > _FUSED:
+        return _products.matrix_along(block, frame, stacked, directions)
+    args = (*frame.arguments(), stacked, directions, get_threads())
+    return _core.matrix_along(block.logits, frame.centres(block), block.weights, *args)
 
 
 def _shifted(blocks: Array, shift: Array) -> Array:

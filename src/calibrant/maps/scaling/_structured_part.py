@@ -10,18 +10,20 @@ from numpy.typing import NDArray
 
 from ...arrays import row_blocks
 from ...calibrator import Calibrator
+from ...fits.evidence import fit_by_evidence
+from ...fits.priors import ridge, structured
 from ...fits.report import FitReport
 from ...parameters import OneOf
-from ...passes import Block
+from ...passes import Block, Data
 from ...traits import Traits
-from ._evidence import fit_by_evidence
-from ._frame import Frame
-from ._prior import Prior, first_guess, parts_of
-from ._problem import Problem
+from ...validation.saturation import ZERO_LOG
+from ._frame import Frame, centres_of
+from ._problem import LinearProblem, small_products
 
 __all__ = ["StructuredPart"]
 
 _INTERCEPTS = 2  # their part, see `parts_of`
+_ALIKE = 1e-18  # a variance that is rounding: all rows are as sure
 _SHIFTED = 2.0  # their precision by the rule: the classes' shares are off by a factor of two, e^(1/√2)
 
 
@@ -51,6 +53,7 @@ class StructuredPart(Calibrator):
 
     _identifier = "structured-part"
     _constraints: ClassVar[Mapping[str, Any]] = {"form": OneOf("own", "centred", "plain")}
+    _learnt = ("weights_", "intercept_")
     weights_: NDArray[np.float64]
     intercept_: NDArray[np.float64]
     confidence_: NDArray[np.float64]
@@ -71,23 +74,24 @@ class StructuredPart(Calibrator):
             return Traits("scaling", "nothing", "each class", "2K")
         return Traits("scaling", "nothing", "full", "K²")
 
-    def _fit_rows(self, sample: Block) -> FitReport:
-        means = sample.logits.mean(axis=1, dtype=np.float64)
-        mean = np.average(means, weights=sample.weights)
-        deviation = np.sqrt(np.average((means - mean) ** 2, weights=sample.weights))
-        self.confidence_ = np.array([mean, deviation if deviation > 1e-9 else 1.0])
-        problem = Problem.of(sample, self._frame(), self.form != "own", at_average=self.form != "plain")
-        prior = Prior(parts_of(sample.n_classes, problem.size), np.ones(problem.size))
-        start = rule = first_guess(sample.n_classes)
+    def _fit(self, data: Data) -> FitReport:
+        with small_products(data.n_classes):
+            return self._fit_parts(data)
+
+    def _fit_parts(self, data: Data) -> FitReport:
+        total, first, second = data.reduce(_confidence_sums).tolist()
+        mean = first / total
+        variance = second / total - mean**2
+        self.confidence_ = np.array([mean, np.sqrt(variance) if variance > _ALIKE else 1.0])
+        problem = LinearProblem.of(data, self._frame(), self.form != "own", at_average=self.form != "plain")
+        start = rule = structured(data.n_classes)
         if self.form != "plain":
             rule = np.where(np.arange(len(start)) == _INTERCEPTS, np.minimum(start, _SHIFTED), start)
-        fitted = fit_by_evidence(problem, prior, start, rule)
+        fitted = fit_by_evidence(problem, ridge(data.n_classes, problem.size), start, rule)
         self.precisions_ = fitted.precisions
         self.weights_, self.intercept_ = problem.plain(fitted.point.theta)
-        before = -float(np.average(sample.logits[np.arange(sample.n), sample.labels], weights=sample.weights))
-        report = fitted.report(FitReport(0, True, "nll", before, before), sample.total_weight)
-        report.details["effective_parameters"] = fitted.effective
-        return report
+        before = fitted.start.sums.loss / data.total_weight
+        return fitted.report(FitReport(0, True, "nll", before, before), data.total_weight)
 
     @property
     def adds(self) -> bool:
@@ -95,17 +99,21 @@ class StructuredPart(Calibrator):
         return bool(np.isfinite(self.precisions_).any())
 
     def losses(self, rows: Block) -> NDArray[np.float64]:
-        """Return the log-losses of rows."""
+        """Return the log-losses of rows, as a pass may ask for them."""
         frame = self._frame()
-        blocks = row_blocks(*rows.logits.shape)
-        return np.concatenate([
-            frame.losses(rows.logits[b], rows.labels[b], self.weights_, self.intercept_) for b in blocks
-        ])  # fmt: skip
+        parts = [rows.take(part) for part in row_blocks(*rows.logits.shape)]
+        return np.concatenate([frame.losses(part, self.weights_, self.intercept_) for part in parts])
 
     def _frame(self) -> Frame:
         mean, deviation = self.confidence_.tolist()
         centred = self.form == "centred"
-        return Frame(1.0, -np.inf, centred=centred, confidence=(mean, deviation) if centred else None)
+        return Frame(1.0, ZERO_LOG, centred=centred, confidence=(mean, deviation) if centred else None)
 
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
         return self._frame().apply(logits, self.weights_, self.intercept_)
+
+
+def _confidence_sums(block: Block) -> NDArray[np.float64]:
+    """One pass: Σ w, Σ w m and Σ w m², m the mean log-probability of a row."""
+    means, weights = block.kept(centres_of, 1.0, ZERO_LOG)[:, 1], block.weight_array
+    return np.array([weights.sum(), weights @ means, weights @ means**2])

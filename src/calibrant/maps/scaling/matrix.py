@@ -5,26 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ...fits.priors import Prior, odir, ridge
 from ...parameters import OneOf
 from ...traits import Traits
 from ._linear import STRENGTH, LinearScaling
 
-__all__ = ["MatrixScaling", "penalty_shape"]
-
-
-def penalty_shape(regularisation: str, k: int) -> NDArray[np.float64]:
-    """Return the precisions of each class's row of D and its intercept at strength one.
-
-    "l2": one for each. "odir" (off-diagonal and intercept regularisation, Kull et al. 2019, §4): one for each
-    off-diagonal weight and 1/(K-1) for each intercept, so that both groups weigh the same in total; none for the
-    diagonal.
-    """
-    if regularisation == "l2":
-        return np.ones((k, k + 1)).ravel()
-    return np.column_stack([1.0 - np.eye(k), np.full(k, 1.0 / max(1, k - 1))]).ravel()
+__all__ = ["MatrixScaling"]
 
 
 class MatrixScaling(LinearScaling):
@@ -86,5 +72,5 @@ class MatrixScaling(LinearScaling):
         self.classes = classes
         self.saturated = saturated
 
-    def _penalty(self, k: int) -> NDArray[np.float64]:
-        return penalty_shape(self.regularisation, k)
+    def _prior(self, k: int) -> Prior:
+        return odir(k) if self.regularisation == "odir" else ridge(k, k * (k + 1))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ...fits.priors import Prior, ridge
 from ...traits import Traits
 from ._linear import LinearScaling
 
@@ -61,5 +59,5 @@ class VectorScaling(LinearScaling):
         self.classes = classes
         self.saturated = saturated
 
-    def _penalty(self, k: int) -> NDArray[np.float64]:
-        return np.ones(2 * k)
+    def _prior(self, k: int) -> Prior:
+        return ridge(k, 2 * k)
