@@ -1,11 +1,19 @@
+import warnings
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.conftest import overconfident
 
+import calibrant
 from calibrant import Hoki, _core
 from calibrant.errors import InvalidInput
 from calibrant.maps.hoki_design import bin_of, design, replay
+from calibrant.maps.hoki_rows import Seen, rows_seen
+from calibrant.passes import Block
+from calibrant.testing import check_merging
 
 
 def twin_shares(z, noise):
@@ -150,3 +158,71 @@ def test_noise_of_any_scale_has_its_digits(transformations, dtype):
             assert (other.predict_confidence(z * s) == found[0].predict_confidence(z)).all()
     with pytest.raises(InvalidInput, match="noise"):
         Hoki(("uniform", -1.5e308, 1.5e308)).fit(z, y)
+
+
+def fitted(hoki, *given):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", calibrant.CalibrationWarning)
+        return hoki.fit(*given)
+
+
+@pytest.mark.parametrize("n", [200, 6000])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_neither_order_nor_blocks_change_a_bit(n, weighted):
+    z, y = overconfident(n, 4)
+    w = np.random.default_rng(1).random(n) if weighted else np.ones(n)
+    whole = fitted(Hoki(), z, y, w)
+    order = np.random.default_rng(2).permutation(n)
+    cuts = [0, 1, n // 3, n // 3, n - 5, n]
+
+    def batches():
+        for first, last in pairwise(cuts):
+            yield z[order][first:last], y[order][first:last], w[order][first:last]
+
+    for other in (fitted(Hoki(), z[order], y[order], w[order]), fitted(Hoki(), calibrant.scan(batches))):
+        assert (other.law_, other.scale_) == (whole.law_, whole.scale_)
+        assert (other.accuracy_, other.margin_) == (whole.accuracy_, whole.margin_)
+        assert other.alphas_.tobytes() == whole.alphas_.tobytes()
+        assert other.predict_proba(z).tobytes() == whole.predict_proba(z).tobytes()
+        a, b = other.fit_report_, whole.fit_report_
+        assert (a.loss_before, a.loss_after, a.held_out_after, a.held_out_error, a.details) == (
+            b.loss_before, b.loss_after, b.held_out_after, b.held_out_error, b.details)  # fmt: skip
+        assert a.harms == b.harms
+
+
+def test_merging_follows_the_rule_for_all_maps():
+    check_merging(Hoki())
+
+
+def test_a_row_of_weight_two_is_the_row_twice():
+    z, y = overconfident(300, 4)
+    w = np.where(np.arange(300) % 3 == 0, 2.0, 1.0)
+    rows = np.repeat(np.arange(300), w.astype(int))
+    heavy, twice = fitted(Hoki(), z, y, w), fitted(Hoki(), z[rows], y[rows])
+    assert (heavy.law_, heavy.scale_) == (twice.law_, pytest.approx(twice.scale_, rel=1e-12))
+    np.testing.assert_allclose(heavy.predict_proba(z), twice.predict_proba(z), atol=1e-9)
+    assert heavy.fit_report_.held_out_after == pytest.approx(twice.fit_report_.held_out_after, rel=1e-6)
+
+
+def test_losses_are_those_of_the_answers(problem):
+    z, y = problem
+    hoki = fitted(Hoki(), z, y)
+    p = hoki.predict_proba(z)
+    assert hoki.fit_report_.loss_after == pytest.approx(calibrant.metrics.nll(y, p), rel=1e-9)
+    raw = calibrant.Identity().fit(z, y).predict_proba(z)
+    assert hoki.fit_report_.loss_before == pytest.approx(calibrant.metrics.nll(y, raw), rel=1e-9)
+
+
+def test_a_confidence_that_rounds_to_one_leaves_a_share_for_the_label():
+    z = np.array([[800.0, 0.0, -1.0], [0.0, 50.0, 2.0]])
+    seen = Seen.of(rows_seen(Block(z, np.array([2, 2]), None, 3), "gaussian", 1.0, None))
+    share = np.sort(seen.rest)
+    np.testing.assert_allclose(share, np.sort([0.5, np.exp(2) / (1 + np.exp(2))]), rtol=1e-9)  # nothing left: evenly
+    assert (seen.losses(np.array([0.9, 0.9]), 0.01) > 0).all()
+
+
+def test_parameters_are_counted(problem):
+    z, y = problem
+    hoki = Hoki(("gaussian", 0.0, 2.0), bins=4, max_iterations=3).fit(z, y)
+    assert hoki.n_parameters_ == 2 * hoki.filled_.sum() + 1
+    assert fitted(Hoki(bins=1), z, y).n_parameters_ == 2 + 1 + 2

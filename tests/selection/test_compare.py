@@ -289,7 +289,7 @@ def test_auto_calibrator_judges_zeros_as_it_answers_them() -> None:
 
 
 def test_comparisons_at_once_leave_the_threads_alone() -> None:
-    """Each has limits of its own: neither the other nor the process sees them, and the figures are those of one alone."""
+    """Neither sees the limits of the other, nor does the process, and the figures are those of one alone."""
     z, y = overconfident(300, 4)
     before, barrier = calibrant.get_threads(), Barrier(2)
     calibrant.set_threads(6)

@@ -15,7 +15,6 @@ fitted on n₁ (Nadeau & Bengio 2003): the rows share the maps they judge, and e
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from ..arrays import row_blocks, softmax
-from ..errors import CalibrationWarning
+from ..errors import caution
 from ..passes import Block, Data
 from .report import FitReport
 
@@ -114,7 +113,7 @@ class Comparison:
         """Return the sums of rows with these losses and weights."""
         counted = weights > 0
         w, b, a = weights[counted], before[counted], after[counted]
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             d = a - b
             terms = (w, w * b, w * a, w**2, w**2 * d, w**2 * d**2)
             return cls(np.array([np.add.reduce(term) for term in terms]))
@@ -130,9 +129,7 @@ def compare_losses(block: Block, before: Answer, after: Answer, loss: str = "nll
     return found
 
 
-def _losses(
-    answer: Answer, loss: str, logits: NDArray[np.floating], labels: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _losses(answer: Answer, loss: str, logits: NDArray[np.floating], labels: NDArray[np.int64]) -> NDArray[np.float64]:
     """Losses of a map's answers; those of the scores as they came need not go through a float."""
     if answer is softmax:
         return raw_losses(loss, logits, labels)
@@ -200,20 +197,18 @@ def estimate(report: FitReport, data: Data, before: Answer, after: Answer, effec
     )
 
 
-def tell(report: FitReport, name: str, stacklevel: int = 3, *, cautious: bool = False) -> None:
+def tell(report: FitReport, name: str, *, cautious: bool = False) -> None:
     """Warn about what the report says a user should know; with ``cautious`` also of a gain that noise could explain."""
     for message in report.messages:
-        warnings.warn(f"{name}: {message}", CalibrationWarning, stacklevel=stacklevel)
+        caution(f"{name}: {message}")
     if not report.converged:
-        warnings.warn(
+        caution(
             f"{name} did not converge in {report.iterations} iterations; {report.loss} went from "
-            f"{report.loss_before:.6g} to {report.loss_after:.6g}",
-            CalibrationWarning,
-            stacklevel=stacklevel,
+            f"{report.loss_before:.6g} to {report.loss_after:.6g}"
         )
     doubt = _doubt(report, cautious or bool(report.caveat))
     if doubt:
-        warnings.warn(f"{name} {doubt}; {_remedy(report)}", CalibrationWarning, stacklevel=stacklevel)
+        caution(f"{name} {doubt}; {_remedy(report)}")
 
 
 def _doubt(report: FitReport, cautious: bool) -> str:

@@ -8,14 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import row_subsample
 from ..passes import Block
+from ..passes.folds import row_keys
 
-__all__ = ["Design", "bin_of", "binned_error", "design", "replay", "search_noise"]
+__all__ = ["SEARCH_ROWS", "Design", "bin_of", "binned_error", "design", "replay", "search_noise", "weighted_std"]
 
 Array = NDArray[np.float64]
-Kept = Callable[[Block, str, float, "int | None"], Array]
-_SEARCH_ROWS = 4000
+Share = Callable[[Block, str, float, "int | None"], Array]
+SEARCH_ROWS = 2500  # they tell the spread of confidences to about two per cent
+_SAME_SPREAD = 9  # digits: spreads that agree in them are equal, so that rounding never chooses the noise
+_STILL = 0.01  # share of the rows that may swap bins at a border when a search counts as converged
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ def design(kept: Array, right: Array, weights: Array, start: Array, bins: int, m
 
     A few rows at a border may swap bins for ever. A partition that comes back therefore ends the search; of the steps
     in between the one with the least calibration error is the last one kept, and the search counts as converged where
-    at most one row in a hundred was still moving.
+    at most one row in a hundred, by weight, was still moving.
     """
     p, place = start, bin_of(start, bins)
     steps, errors, seen, still, since = [], [], {}, 1.0, 0
@@ -54,13 +56,13 @@ def design(kept: Array, right: Array, weights: Array, start: Array, bins: int, m
         before, place = place, bin_of(p, bins)
         steps.append((alpha, beta, filled))
         errors.append(np.abs(np.bincount(place, weights * (right - p), bins)).sum())
-        still = float(np.mean(place != before))
+        still = float(weights @ (place != before) / weights.sum())
         since = seen.get(place.tobytes(), step)
         if place.tobytes() in seen:
             break
     last = since + int(np.argmin(errors[since:])) + 1
     alphas, betas, fill = (np.array(part) for part in zip(*steps[:last], strict=True))
-    return Design(alphas, betas, fill, still <= 0.01)
+    return Design(alphas, betas, fill, still <= _STILL)
 
 
 def _accuracies(
@@ -95,29 +97,42 @@ def replay(found: Design, kept: Array, start: Array) -> Array:
     return p
 
 
-def search_noise(sample: Block, right: Array, kept: Kept, draws: int | None) -> tuple[str, float]:
+def search_noise(part: Block, share: Share, draws: int | None) -> tuple[str, float]:
     """Law and scale with the largest spread of the one-bin confidences (paper 004, §5), coarse to fine.
 
     The grid is relative to the mean gap between the two best scores, so it does not depend on the logits' scale.
     First few noise vectors on a wide grid, then all of them around the best.
+
+    Parameters
+    ----------
+    part : Block
+        Some rows; their order must not change the answer, so they are sorted by gap.
+    share : callable
+        From rows, a law, a scale and a number of noise vectors to the rows' γ.
+    draws : int or None
+        Noise vectors; None where γ is integrated.
     """
-    rows = row_subsample(sample.n, _SEARCH_ROWS)
-    part, correct = sample.take(rows), right[rows]
     two = np.partition(part.logits.astype(np.float64), -2, axis=1)[:, -2:]
-    gap = float(np.average(two[:, 1] - two[:, 0], weights=part.weights)) or 1.0
+    gaps, weights = two[:, 1] - two[:, 0], part.weight_array
+    order = np.lexsort((row_keys(part), weights, gaps))
+    gaps, weights, part = gaps[order], weights[order], part.take(order)
+    right = (part.logits.argmax(axis=1) == part.labels).astype(np.float64)
+    gap = float(np.average(gaps, weights=weights)) or 1.0
 
     def spread(law: str, scale: float, number: int | None) -> float:
-        share = kept(part, law, scale, number)
-        step = design(share, correct, part.weight_array, np.full(part.n, 0.5), 1, 1)
-        return abs(float(step.alphas[0, 0] - step.betas[0, 0])) * _weighted_std(share, part.weight_array)
+        kept = share(part, law, scale, number)
+        step = design(kept, right, weights, np.full(part.n, 0.5), 1, 1)
+        found = abs(float(step.alphas[0, 0] - step.betas[0, 0])) * weighted_std(kept, weights)
+        return round(found, _SAME_SPREAD)
 
     few = None if draws is None else min(draws, 100)
-    coarse = [(law, gap * s) for law in ("gaussian", "uniform") for s in np.geomspace(0.05, 20, 14)]
+    coarse = [(law, float(gap * s)) for law in ("gaussian", "uniform") for s in np.geomspace(0.05, 20, 14)]
     law, scale = max(coarse, key=lambda choice: spread(*choice, few))
-    fine = [(law, scale * s) for s in np.geomspace(0.65, 1.55, 7)]
+    fine = [(law, float(scale * s)) for s in np.geomspace(0.65, 1.55, 7)]
     return max(fine, key=lambda choice: spread(*choice, draws))
 
 
-def _weighted_std(values: Array, weights: Array) -> float:
+def weighted_std(values: Array, weights: Array) -> float:
+    """The standard deviation of weighted values."""
     mean = np.average(values, weights=weights)
     return float(np.sqrt(np.average((values - mean) ** 2, weights=weights)))

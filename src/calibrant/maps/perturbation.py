@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _core
 from ..arrays import softmax
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
-from ..fits.judge import Comparison, judged
+from ..fits.judge import FOLDS, Comparison, judged
 from ..fits.report import FitReport
 from ..metrics import calibration_error_bound
 from ..parameters import AnyOf, Integer, OneOf
-from ..passes import Block
-from ..threads import get_threads
+from ..passes import Block, Data
 from ..traits import Traits
 from ..validation import as_labels
-from .hoki_design import Design, binned_error, design, replay, search_noise
+from .hoki_design import SEARCH_ROWS, Design, binned_error, design, replay, search_noise, weighted_std
+from .hoki_rows import LAWS, Seen, kept_shares, rows_seen, spread
 
 __all__ = ["Hoki"]
 
-_LAWS = {"gaussian": 0, "uniform": 1}
-_NODES = {"gaussian": 64, "uniform": 256}
 Array = NDArray[np.float64]
 
 
@@ -72,7 +70,7 @@ class Hoki(Calibrator):
     """
 
     _identifier = "hoki"
-    _traits = Traits("perturbation", "nothing", "top label", "bins")
+    _traits = Traits("perturbation", "nothing", "top label", "bins", sees="rows")
     _labels_of_its_own = True
     _constraints: ClassVar[Mapping[str, Any]] = {
         "transformations": AnyOf(OneOf(None), Integer(1)),
@@ -141,39 +139,56 @@ class Hoki(Calibrator):
         error = binned_error(self._confidence(valid.logits), right, self.bins)
         return calibration_error_bound(error, len(labels), self.bins, delta)
 
-    def _fit_rows(self, sample: Block) -> FitReport:
-        right = (sample.logits.argmax(axis=1) == sample.labels).astype(np.float64)
-        self.margin_ = 0.5 / (sample.total_weight + 1)
-        self.law_, self.scale_ = self._choose_noise(sample, right)
-        self.noise_ = self._draw(self.law_, sample.n_classes, self.transformations)
-        kept = self._kept(sample.logits)
-        start = softmax(sample.logits).max(axis=1).astype(np.float64)
-        found = design(
-            kept, right, sample.weight_array, self._first(start, right, sample), self.bins, self.max_iterations
+    def _fit(self, data: Data) -> FitReport:
+        self.law_, self.scale_ = self._choose_noise(data)
+        self.noise_ = self._draw(self.law_, data.n_classes, self.transformations)
+        found = data.reduce(partial(rows_seen, law=self.law_, scale=self.scale_, noise=self.noise_))
+        seen = Seen.of(found)
+        self.margin_ = 0.5 / (float(seen.weights.sum()) + 1)
+        self.accuracy_ = float(np.average(seen.right, weights=seen.weights))
+        start = seen.confidence if self.init == "confidence" else np.full(len(seen.kept), self.accuracy_)
+        learnt = self._design(seen, start, slice(None))
+        self.alphas_, self.betas_, self.filled_ = learnt.alphas, learnt.betas, learnt.filled
+        return self._report(seen, start, learnt, data.plan(FOLDS).of_rows(seen.keys, seen.weights))
+
+    def _design(self, seen: Seen, start: Array, rows: Any) -> Design:
+        """Run Algorithm 1 on some of the rows."""
+        kept, right, weights = seen.kept[rows], seen.right[rows], seen.weights[rows]
+        return design(kept, right, weights, start[rows], self.bins, self.max_iterations)
+
+    def _report(self, seen: Seen, start: Array, learnt: Design, fold: NDArray[np.int64]) -> FitReport:
+        """The losses on all rows, and on those of each fold by what the others teach, with the same noise."""
+        weights, confidence = seen.weights, replay(learnt, seen.kept, start)
+        report = FitReport(
+            len(learnt.alphas),
+            learnt.converged,
+            "nll",
+            float(np.average(seen.before, weights=weights)),
+            float(np.average(seen.losses(confidence, self.margin_), weights=weights)),
+            details={"law": self.law_, "scale": self.scale_, "spread": weighted_std(confidence, weights)},
         )
-        self._keep(found)
-        return self._report(sample, found, kept, right)
-
-    def _keep(self, found: Design) -> None:
-        self.alphas_, self.betas_, self.filled_ = found.alphas, found.betas, found.filled
-
-    def _first(self, confidence: Array, right: Array, sample: Block) -> Array:
-        self.accuracy_ = float(np.average(right, weights=sample.weights))
-        return np.full(sample.n, self.accuracy_) if self.init == "accuracy" else confidence
+        after, counts = np.empty(len(start)), np.bincount(fold, minlength=FOLDS)
+        if len(start) < 2 * FOLDS or (counts == len(start)).any():
+            return report
+        for number in np.flatnonzero(counts):
+            part = self._design(seen, start, fold != number)
+            after[fold == number] = seen.losses(replay(part, seen.kept, start), self.margin_)[fold == number]
+        trained_on = float(weights.sum()) * (1.0 - 1.0 / np.count_nonzero(counts))
+        return judged(report, Comparison.of(seen.before, after, weights), trained_on)
 
     def _count_parameters(self) -> float:
         """α and β of every step's filled bins, the accuracy, and the noise's law and scale where they were searched."""
         return 2 * int(self.filled_.sum()) + 1 + (0 if isinstance(self.noise, tuple) else 2)
 
-    def _choose_noise(self, sample: Block, right: Array) -> tuple[str, float]:
+    def _choose_noise(self, data: Data) -> tuple[str, float]:
         if isinstance(self.noise, tuple):
             return self.noise[0], _scale_of(self.noise)
 
-        def kept(rows: Block, law: str, scale: float, draws: int | None) -> Array:
+        def share(rows: Block, law: str, scale: float, draws: int | None) -> Array:
             noise = self._draw(law, rows.n_classes, None if self.transformations is None else draws)
-            return _kept(rows.logits, law, scale, noise)
+            return kept_shares(rows.logits, law, scale, noise)
 
-        return search_noise(sample, right, kept, self.transformations)
+        return search_noise(data.pilot(SEARCH_ROWS).rows(), share, self.transformations)
 
     def _draw(self, law: str, k: int, draws: int | None) -> NDArray[np.float32] | None:
         if draws is None:
@@ -183,48 +198,18 @@ class Hoki(Calibrator):
         base = generator.standard_normal(size) if law == "gaussian" else generator.random(size)
         return np.ascontiguousarray(base.T.astype(np.float32))
 
-    def _kept(self, logits: NDArray[np.floating]) -> Array:
-        return _kept(logits, self.law_, self.scale_, self.noise_)
-
     def _confidence(self, logits: NDArray[np.floating]) -> Array:
         start = np.full(len(logits), self.accuracy_)
         if self.init == "confidence":
             start = softmax(logits).max(axis=1).astype(np.float64)
-        return replay(Design(self.alphas_, self.betas_, self.filled_, True), self._kept(logits), start)
+        kept = kept_shares(logits, self.law_, self.scale_, self.noise_)
+        return replay(Design(self.alphas_, self.betas_, self.filled_, True), kept, start)
 
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
         """The top class gets its confidence; the rest is spread in proportion to the original probabilities."""
         p, rows, top = softmax(logits), np.arange(len(logits)), logits.argmax(axis=1)
         confidence = np.clip(self._confidence(logits), self.margin_, 1.0 - self.margin_)
-        return spread(p, rows, top, confidence)
-
-    def _report(self, sample: Block, found: Design, kept: Array, right: Array) -> FitReport:
-        p = softmax(sample.logits)
-        rows, top = np.arange(sample.n), sample.logits.argmax(axis=1)
-        start = p[rows, top].astype(np.float64)
-        before = -np.log(np.maximum(p[rows, sample.labels].astype(np.float64), 1e-300))
-        share = _label_share(p, rows, top, sample.labels)
-
-        def loss(confidence: Array) -> Array:
-            c = np.clip(confidence, self.margin_, 1.0 - self.margin_)
-            return -np.log(np.maximum(np.where(right > 0, c, (1.0 - c) * share), 1e-300))
-
-        first, weights = self._first(start, right, sample), sample.weight_array
-        after, fold = np.empty(sample.n), np.arange(sample.n) % 5
-        for f in range(5) if sample.n >= 10 else ():
-            rest = (fold != f) & (weights > 0)
-            if rest.any():
-                part = design(kept[rest], right[rest], weights[rest], first[rest], self.bins, self.max_iterations)
-                after[fold == f] = loss(replay(part, kept, first))[fold == f]
-        report = FitReport(
-            len(found.alphas),
-            found.converged,
-            "nll",
-            float(np.average(before, weights=weights)),
-            float(np.average(loss(replay(found, kept, first)), weights=weights)),
-            details={"law": self.law_, "scale": self.scale_, "spread": float(np.std(replay(found, kept, first)))},
-        )
-        return judged(report, Comparison.of(before, after, weights)) if sample.n >= 10 else report
+        return spread(p, rows, top, confidence).astype(p.dtype, copy=False)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -239,39 +224,9 @@ class Hoki(Calibrator):
 
 def _scale_of(noise: Any) -> float:
     """Standard deviation or width of a noise law; NaN where it is no law."""
-    if not isinstance(noise, tuple) or len(noise) != 3 or noise[0] not in _LAWS:
+    if not isinstance(noise, tuple) or len(noise) != 3 or noise[0] not in LAWS:
         return float("nan")
     law, first, second = noise
     if not all(isinstance(v, (int, float, np.number)) and np.isfinite(v) for v in (first, second)):
         return float("nan")
     return float(second) if law == "gaussian" else float(second) - float(first)
-
-
-def _kept(logits: NDArray[np.floating], law: str, scale: float, noise: NDArray[np.float32] | None) -> Array:
-    """One pass: the probability that noise leaves each row's top label alone."""
-    logits = np.ascontiguousarray(logits)
-    if noise is None:
-        return _core.keep_probabilities(logits, _LAWS[law], scale, _NODES[law], get_threads())
-    return _core.keep_shares(logits, noise.astype(logits.dtype, copy=False), scale, get_threads())
-
-
-def spread(p: NDArray[np.floating], rows: NDArray[np.int64], top: NDArray[np.int64], confidence: Array) -> NDArray[Any]:
-    """Give the top class its confidence and share the rest out as ``p`` does, evenly where ``p`` leaves nothing."""
-    rest = p.astype(np.float64)
-    rest[rows, top] = 0.0
-    total = rest.sum(axis=1)
-    empty = total <= 0
-    rest[empty] = 1.0
-    rest[rows, top] = 0.0
-    total[empty] = p.shape[1] - 1
-    rest *= ((1.0 - confidence) / total)[:, None]
-    rest[rows, top] = confidence
-    return rest.astype(p.dtype)
-
-
-def _label_share(
-    p: NDArray[np.floating], rows: NDArray[np.int64], top: NDArray[np.int64], labels: NDArray[np.int64]
-) -> Array:
-    """The label's share of what the top class leaves, for rows whose label is not the top class."""
-    rest = np.maximum(1.0 - p[rows, top].astype(np.float64), 1e-300)
-    return p[rows, labels].astype(np.float64) / rest

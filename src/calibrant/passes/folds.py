@@ -70,10 +70,16 @@ class FoldPlan:
 
         def folds(block: Block) -> NDArray[np.int64]:
             keys = block.kept(row_keys).copy()
-            _tell_apart(keys, block, self.frequent, seen)
+            _tell_apart(keys, block.weight_array, self.frequent, seen)
             return self._of_keys(keys)
 
         return folds
+
+    def of_rows(self, keys: Keys, weights: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the folds of all rows, where their keys and weights are at hand."""
+        apart = keys.copy()
+        _tell_apart(apart, weights, self.frequent, np.zeros(len(self.frequent), dtype=np.int64))
+        return self._of_keys(apart)
 
     def _of_keys(self, keys: Keys) -> NDArray[np.int64]:
         if self.dealt is None or self.fold_of is None:
@@ -114,15 +120,14 @@ def _dealt_plan(keys: Keys, labels: NDArray[np.int64], weights: NDArray[np.float
     distinct, counts = np.unique(keys, return_counts=True)
     frequent = distinct[counts > max(_ALIKE, len(keys) // _LARGE_SHARE)]
     keys = keys.copy()
-    rows = Block(np.zeros((len(keys), 1)), labels, weights, 1)
-    _tell_apart(keys, rows, frequent, np.zeros(len(frequent), dtype=np.int64))
+    _tell_apart(keys, weights, frequent, np.zeros(len(frequent), dtype=np.int64))
     dealt, first = np.unique(keys, return_index=True)
     turn = np.empty(len(dealt), dtype=np.int64)
     turn[np.lexsort((dealt, labels[first]))] = np.arange(len(dealt))
     return FoldPlan(count, frequent, dealt, turn % count)
 
 
-def _tell_apart(keys: Keys, block: Block, frequent: Keys, seen: NDArray[np.int64]) -> None:
+def _tell_apart(keys: Keys, weights: NDArray[np.float64], frequent: Keys, seen: NDArray[np.int64]) -> None:
     """Give each row of a frequent content a key of its own; ``seen`` counts those of earlier blocks, and is updated."""
     if not len(frequent):
         return
@@ -130,7 +135,7 @@ def _tell_apart(keys: Keys, block: Block, frequent: Keys, seen: NDArray[np.int64
     rows = np.flatnonzero(frequent[place] == keys)
     if not len(rows):
         return
-    rows = rows[np.lexsort((block.weight_array[rows], place[rows]))]  # by weight: equal rows may weigh differently
+    rows = rows[np.lexsort((weights[rows], place[rows]))]  # by weight: equal rows may weigh differently
     content = place[rows]
     first = np.searchsorted(content, content)
     number = np.arange(len(rows)) - first + seen[content]

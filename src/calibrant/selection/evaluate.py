@@ -76,7 +76,7 @@ def answers(
 
 @contextmanager
 def workers(count: int | None) -> Iterator[ThreadPoolExecutor]:
-    """A pool for folds; what the compiled core and BLAS may use is divided among its threads, for work that is `carried`."""
+    """A pool for folds; what the compiled core and BLAS may use is divided among its threads, for what is `carried`."""
     threads = get_threads()
     used = count or threads
     share = max(1, threads // used)
