@@ -73,6 +73,11 @@ class Support:
         sorted_weights = None if even or weights is None else np.ascontiguousarray(weights[order])
         return cls(ordered, starts, sorted_weights, order, share / share.sum(), centre, half_norms(ordered))
 
+    @property
+    def total(self) -> float:
+        """The weight of all points."""
+        return float(len(self.points)) if self.weights is None else float(self.weights.sum())
+
     def labels(self) -> NDArray[np.int64]:
         """The class of each sorted point."""
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))

@@ -16,7 +16,7 @@ from ..fits.report import FitReport
 from ..parameters import AnyOf, Instance, Integer, Number, OneOf, check_value
 from ..passes import Block, in_memory
 from ..traits import Traits
-from ..validation import as_labels, as_weights, floored
+from ..validation import as_labels, as_weights
 from .density import (
     TRIAL_ROWS,
     Support,
@@ -159,7 +159,7 @@ class KCal(Projected):
         trials = []
         data = in_memory(sample)
         for number in range(FOLDS):
-            rest, fold = data.without(number, FOLDS).rows(), data.only(number, FOLDS).rows()
+            rest, fold = weighty(data.without(number, FOLDS).rows()), data.only(number, FOLDS).rows()
             found, _ = self._learn(rest)
             project = Projection(**found) if found else self._project
             support = _support_of(project(rest.logits), rest)
@@ -216,7 +216,8 @@ class KCal(Projected):
         known = "class frequencies" if self.inputs == "embeddings" else "scores"
         details = {"before": known, "projection": self.projection_kind_, **(more or {})}
         report = FitReport(0, True, "nll", first, loss, messages=self._untrained(), details=details)
-        return judged(report, Comparison.of(before, after, weights))
+        trained_on = float(np.mean([trial.support.total for trial in trials]))
+        return judged(report, Comparison.of(before, after, weights), trained_on)
 
     def _count_parameters(self) -> float:
         """The bandwidth, the points that are kept, and the numbers of the projection."""
@@ -241,7 +242,7 @@ class KCal(Projected):
         valid = self._scores_to_map(embeddings)
         labels, _ = as_labels(y, len(self.classes_), len(valid.logits), self.classes_)
         weights = as_weights(sample_weight, len(labels))
-        sample = weighty(Block(self._features(floored(valid.logits)), labels, weights, len(self.classes_)))
+        sample = weighty(Block(self._features(valid.logits), labels, weights, len(self.classes_)))
         before = self._size()
         self.points_ = np.vstack([self.points_, self._project(sample.logits).astype(self.points_.dtype)])
         self.labels_ = np.concatenate([self.labels_, sample.labels])

@@ -11,7 +11,8 @@ from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from ..passes import Block
 from ..progress import progress_bar
-from ..validation import as_labels, as_weights, floored
+from ..validation import as_labels, as_weights
+from ..validation.saturation import count_zeros, floored, read_zeros, zero_level
 from .projection import FEWEST, LEARNT, TRAINED, Projection, as_points, learn, merged
 
 if TYPE_CHECKING:
@@ -46,8 +47,10 @@ class Projected(Calibrator):
         k = None if self.inputs == "embeddings" else valid.logits.shape[1]
         labels, classes = as_labels(y, k, len(valid.logits), self.classes, valid.columns)
         weights = as_weights(sample_weight, len(labels))
-        sample = Block(self._features(floored(valid.logits)), labels, weights, len(classes))
-        given, _ = merged(weighty(sample))
+        logits = valid.logits
+        if self.inputs != "embeddings" and self.saturated != "exact":
+            logits = read_zeros(logits, zero_level(count_zeros(logits, labels, weights), len(classes)))
+        given, _ = merged(weighty(Block(self._features(logits), labels, weights, len(classes))))
         self.projection_kind_, self.projection_source_ = self._kind(given.n), "training rows"
         self.projection_, self.projection_losses_ = self._learn(given, progress)
         return self
