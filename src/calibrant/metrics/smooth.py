@@ -14,7 +14,7 @@ from ..parameters import AnyOf, Number, OneOf
 from .norms import Norm, check_norm
 from .views import Pairs
 
-__all__ = ["smooth", "smooth_fixed_point"]
+__all__ = ["smooth"]
 
 _PLACES = 8192
 _WIDTH = AnyOf(OneOf(None), Number(0.0, np.inf, open_low=True))
@@ -44,12 +44,8 @@ def smooth(pairs: Pairs, *, norm: Norm = 1, width: Any = None) -> float:
     return _smoothed(spectrum, float(width)) if width is not None else _fixed_point(spectrum)
 
 
-def smooth_fixed_point(pairs: Pairs) -> float:
-    """Return smECE: the width σ with smECE_σ = σ."""
-    return _fixed_point(_spectrum(pairs))
-
-
 def _fixed_point(spectrum: NDArray[np.float64]) -> float:
+    """Return smECE: the width σ with smECE_σ = σ."""
     # smECE_σ falls with σ towards the overall gap, so the fixed point lies between that and the value there.
     low = abs(float(spectrum[0])) * np.sqrt(_PLACES)
     high = _smoothed(spectrum, low)
