@@ -68,8 +68,7 @@ def fit_by_evidence(problem: Problem, prior: Prior, start: Array, rule: Array | 
     Where the loss falls by no more than γ/2, which chance would bring, nothing is added; parameters that no prior
     holds must bring all of γ (Akaike), as nothing keeps them from following chance.
     """
-    first = Point.zero(problem)
-    near = problem.curvature(first.theta)
+    first, near = Point.zero_and_curvature(problem)
     penalty = prior.penalty(start)
     rough = solve(problem, penalty, first, near.metric(penalty), _LOOSE)
     alpha = _estimate(near, rough.point, prior, start, start if rule is None else rule)
@@ -89,8 +88,8 @@ def only_start(first: Point, groups: int) -> Fitted:
 
 def fit_with(problem: Problem, prior: Prior, precisions: Array) -> Fitted:
     """Find the optimum for given precisions."""
-    first, penalty = Point.zero(problem), prior.penalty(precisions)
-    near = problem.curvature(first.theta)
+    first, near = Point.zero_and_curvature(problem)
+    penalty = prior.penalty(precisions)
     found = solve(problem, penalty, first, near.metric(penalty))
     return _fitted(precisions, first, found, _determined(near, penalty), 0)
 

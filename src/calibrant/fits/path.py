@@ -43,10 +43,11 @@ class Choice:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """The problem without a fold and on it, and the curvature where the path begins."""
+    """The problem without a fold and on it, where the path begins, and the curvature there."""
 
     fitted: Problem
     held: Problem
+    start: Point
     near: Curvature
 
 
@@ -63,7 +64,7 @@ def choose(problem: Problem, shape: Array) -> Choice:
         rest, held = data.without(fold, FOLDS), data.only(fold, FOLDS)
         if rest.total_weight > 0 and held.total_weight > 0:
             fitted = problem.on(rest)
-            parts.append(_Part(fitted, problem.on(held), fitted.curvature(np.zeros(problem.size))))
+            parts.append(_Part(fitted, problem.on(held), *Point.zero_and_curvature(fitted)))
     if not parts:
         return Choice(np.inf, [np.inf], [np.nan], [], [], 0.0)
     return _walk(parts, shape, data.total_weight)
@@ -72,7 +73,7 @@ def choose(problem: Problem, shape: Array) -> Choice:
 def _walk(parts: list[_Part], shape: Array, total: float) -> Choice:
     judged_on = sum(part.held.data.total_weight for part in parts)
     strength = _STRONGEST * total
-    points = [Point.zero(part.fitted) for part in parts]
+    points = [part.start for part in parts]
     walked = [points]
     strengths, curve = [np.inf], [_held_out(parts, points) / judged_on]
     while len(curve) < _LONGEST and (len(curve) <= _SHORTEST or np.argmin(curve) == len(curve) - 1):

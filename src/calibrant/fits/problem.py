@@ -109,8 +109,8 @@ class Problem(Protocol):
         """One pass: the loss and its gradient."""
         ...
 
-    def curvature(self, theta: Array) -> Curvature:
-        """One or two passes: about the Hessian."""
+    def curvature(self, theta: Array) -> tuple[Sums, Curvature]:
+        """Few passes: about the Hessian, and the sums, which may come with it."""
         ...
 
 
@@ -125,6 +125,13 @@ class Point(NamedTuple):
         """Return where every fit begins: all parameters zero."""
         theta = np.zeros(problem.size)
         return cls(theta, problem.sums(theta))
+
+    @classmethod
+    def zero_and_curvature(cls, problem: Problem) -> tuple[Point, Curvature]:
+        """Return where every fit begins, and the curvature there."""
+        theta = np.zeros(problem.size)
+        sums, near = problem.curvature(theta)
+        return cls(theta, sums), near
 
 
 class Solved(NamedTuple):

@@ -55,6 +55,10 @@ def _bottom(block: Block, most: int) -> _Bottom:
         limit = np.partition(keys[chosen], 2 * most)[2 * most]
         few = chosen[keys[chosen] <= limit]
         chosen = few if len(np.unique(keys[few])) >= most else chosen
+    chosen = chosen[np.argsort(keys[chosen], kind="stable")]
+    first = _first_of_keys(keys[chosen])
+    if len(first) > most:
+        chosen = chosen[: first[most]]
     return _reduced(keys[chosen], block.logits[chosen], block.labels[chosen], weights[chosen], most)
 
 
@@ -66,12 +70,18 @@ def _reduced(
     most: int,
 ) -> _Bottom:
     """Keep the smallest keys, one row each: of rows that share a key, the one whose bits hash lowest."""
-    order = np.lexsort((_bit_hash(logits), keys))
-    ordered = keys[order]
-    first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    order = np.argsort(keys, kind="stable")
+    first = _first_of_keys(keys[order])
+    if len(first) < len(keys):
+        order = np.lexsort((_bit_hash(logits), keys))
     total = np.add.reduceat(weights[order], first)[:most]
     kept = order[first[:most]]
     return _Bottom(keys[kept], np.ascontiguousarray(logits[kept]), labels[kept], total, most)
+
+
+def _first_of_keys(ordered: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return where each key begins among keys in order."""
+    return np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
 
 
 def _bit_hash(logits: NDArray[np.floating]) -> NDArray[np.uint64]:

@@ -91,7 +91,7 @@ def twin_blocks(problem, theta):
 def test_class_blocks_equal_the_numpy_twin(rng, k, full, confidence, dtype):
     problem = random_problem(rng, k, full, dtype, True, True, confidence=confidence)
     theta = rng.normal(size=problem.size) * 0.1
-    for block, expected in zip(problem.blocks(theta), twin_blocks(problem, theta), strict=True):
+    for block, expected in zip(problem.curvature(theta)[1].blocks, twin_blocks(problem, theta), strict=True):
         np.testing.assert_allclose(block, expected, atol=1e-3 * np.abs(expected).max())
 
 
@@ -103,7 +103,10 @@ def test_metrics_are_the_inverse_of_what_they_say(rng, k, full):
     penalty = np.full((k, side), between)
     penalty[:, -1] = last
     penalty[np.arange(k), np.arange(k) if full else 0] = own
-    metric = problem.curvature(theta).metric(penalty.ravel())
+    sums, near = problem.curvature(theta)
+    assert sums.loss == problem.sums(theta).loss
+    np.testing.assert_array_equal(sums.gradient, problem.sums(theta).gradient)
+    metric = near.metric(penalty.ravel())
     inverses = np.linalg.inv(twin_blocks(problem, theta) + penalty[:, :, None] * np.eye(side))
     if k > 32:
         inverses = shared_inverses(twin_blocks(problem, theta), penalty, between)
@@ -187,7 +190,7 @@ def test_every_pass_merges(rng, k, full):
     assert parts.sums(theta).loss == pytest.approx(whole.sums(theta).loss, rel=1e-12)
     np.testing.assert_allclose(parts.sums(theta).gradient, whole.sums(theta).gradient, atol=1e-9)
     penalty, vector = np.full(whole.size, 3.0), rng.normal(size=whole.size)
-    answers = [problem.curvature(theta).metric(penalty).apply(vector) for problem in (parts, whole)]
+    answers = [problem.curvature(theta)[1].metric(penalty).apply(vector) for problem in (parts, whole)]
     np.testing.assert_allclose(*answers, atol=1e-9)
 
 
@@ -198,5 +201,5 @@ def test_rows_that_repeat_spread_as_rows_of_their_weight(rng):
     answers = []
     for rows in (once.with_weights(np.full(30, 2.0)), twice):
         problem = LinearProblem.of(in_memory(rows), frame, True)
-        answers.append(problem.curvature(np.zeros(problem.size)).metric(np.full(problem.size, 2.0)).apply(vector))
+        answers.append(problem.curvature(np.zeros(problem.size))[1].metric(np.full(problem.size, 2.0)).apply(vector))
     np.testing.assert_allclose(*answers, rtol=1e-4, atol=1e-5)

@@ -99,26 +99,21 @@ class LinearProblem:
             loss, gradient = self.data.reduce(partial(matrix_sums, frame=self.frame, stacked=self._stacked(theta)))
         else:
             loss, gradient = self.data.reduce(partial(vector_sums, frame=self.frame, plain=self.plain(theta)))
-        by_class = gradient.T.copy()
-        by_class[:, :-1] -= by_class[:, -1:] * self._shifts
-        return Sums(float(loss), by_class.ravel())
+        return self._by_class(loss, gradient)
 
-    def curvature(self, theta: Array) -> Curvature:
-        """Return exact blocks of the classes or, for a full D of many classes, shared directions."""
-        if not self.full or self.k <= _FEW:
-            return Blocks(self.blocks(theta), self._eps)
-        directions = self._directions(theta)
-        return Shared(directions, *self.along(theta, directions), self._eps)
-
-    def blocks(self, theta: Array) -> Array:
-        """Return the block of the Hessian of each class: (K, side, side). For a diagonal D, or a full one of few."""
-        if self.full:
-            blocks = self.data.reduce(partial(matrix_blocks, frame=self.frame, stacked=self._stacked(theta)))
-        else:
-            found = self.data.reduce(partial(vector_curvature, frame=self.frame, plain=self.plain(theta)))
-            dd, db, bb = found
+    def curvature(self, theta: Array) -> tuple[Sums, Curvature]:
+        """Return the sums and exact blocks of the classes or, for a full D of many classes, shared directions."""
+        if not self.full:
+            one_pass = partial(vector_curvature, frame=self.frame, plain=self.plain(theta))
+            loss, gradient, (dd, db, bb) = self.data.reduce(one_pass)
             blocks = np.stack([dd, db, db, bb], axis=1).reshape(self.k, 2, 2)
-        return _shifted(blocks, self._shifts)
+            return self._by_class(loss, gradient), Blocks(_shifted(blocks, self._shifts), self._eps)
+        sums = self.sums(theta)
+        if self.k <= _FEW:
+            blocks = self.data.reduce(partial(matrix_blocks, frame=self.frame, stacked=self._stacked(theta)))
+            return sums, Blocks(_shifted(blocks, self._shifts), self._eps)
+        directions = self._directions(theta)
+        return sums, Shared(directions, *self.along(theta, directions), self._eps)
 
     def along(self, theta: Array, directions: Array) -> tuple[Array, Array]:
         """Return the curvature of each class along directions (side, r), and its block over what is its own.
@@ -154,9 +149,15 @@ class LinearProblem:
     def _directions(self, theta: Array) -> Array:
         """Return the directions in which rows spread; where fewer rows than features differ, from their products."""
         telling = self._telling
-        if len(np.unique(telling.rows().kept(row_keys))) < self.side:
+        if _fewer_distinct(telling.rows(), self.side):
             return gram_directions(self.spread(telling.pilot(self.side).rows(), theta))
         return moment_directions(self.moment(theta))
+
+    def _by_class(self, loss: float, gradient: Array) -> Sums:
+        """Turn the gradient in the plain map, (side, K), into that in the parameters."""
+        by_class = gradient.T.copy()
+        by_class[:, :-1] -= by_class[:, -1:] * self._shifts
+        return Sums(float(loss), by_class.ravel())
 
     @property
     def _telling(self) -> Data:
@@ -177,15 +178,22 @@ class LinearProblem:
         return np.vstack([weights.T, intercept])
 
 
+def _fewer_distinct(rows: Block, count: int) -> bool:
+    """Whether fewer than so many rows differ; two columns often tell that more do."""
+    apart = len(np.unique(rows.logits[:, 0] - rows.logits[:, 1]))
+    return apart < count and len(np.unique(rows.kept(row_keys))) < count
+
+
 def vector_sums(block: Block, frame: Frame, plain: tuple[Array, Array]) -> tuple[float, Array]:
     """One pass, diagonal D: the loss and its gradient in slopes and intercepts, (2, K)."""
     loss, sums = _vector_pass(block, frame, plain, False)
     return loss, sums[:2]
 
 
-def vector_curvature(block: Block, frame: Frame, plain: tuple[Array, Array]) -> Array:
-    """One pass, diagonal D: second derivatives of each class in its slope, in both and in its intercept, (3, K)."""
-    return _vector_pass(block, frame, plain, True)[1][2:]
+def vector_curvature(block: Block, frame: Frame, plain: tuple[Array, Array]) -> tuple[float, Array, Array]:
+    """One pass, diagonal D: the same, and second derivatives of each class in slope, both and intercept, (3, K)."""
+    loss, sums = _vector_pass(block, frame, plain, True)
+    return loss, sums[:2], sums[2:]
 
 
 def _vector_pass(block: Block, frame: Frame, plain: tuple[Array, Array], curvature: bool) -> tuple[float, Array]:
