@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -19,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_para
 
 from .arrays import best_column
 from .calibrator import Calibrator
-from .errors import CalibrationWarning, InvalidInput
+from .errors import InvalidInput, caution
 from .fitted_pair import METHODS, FittedPair, Held, fit_map, fit_maps, hold_out, pick_method, scores_of
 from .parameters import AnyOf, Instance, Integer, OneOf, check_parameters
 from .registry import make
@@ -191,10 +190,8 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if sample_weight is not None and has_fit_parameter(self.estimator, "sample_weight"):
             for_estimator["sample_weight"] = sample_weight
         elif sample_weight is not None and not self._is_prefit:
-            warnings.warn(
-                f"{type(self.estimator).__name__} does not take sample_weight: the weights are used for the map only",
-                CalibrationWarning,
-                stacklevel=3,
+            caution(
+                f"{type(self.estimator).__name__} does not take sample_weight: the weights are used for the map only"
             )
         return Bunch(estimator=Bunch(fit=for_estimator), splitter=Bunch(split={}))
 

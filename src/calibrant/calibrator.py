@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -14,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from .arrays import best_column, softmax
-from .errors import CalibrationWarning, InvalidInput
+from .errors import InvalidInput, caution
 from .files.classes import remember
 from .files.saving import save_map
 from .fits.judge import cross_validate, tell
@@ -76,6 +75,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     _constraints: ClassVar[Mapping[str, Any]] = {}
     _labels_of_its_own: ClassVar[bool] = False  # predict follows another rule than the most probable class
     _learnt: ClassVar[tuple[str, ...]] = ()  # fitted attributes that hold what was learnt, for `n_parameters_`
+    _made_as: str = ""  # the registered name that `calibrant.make` was asked for
     _state_constraints: ClassVar[Mapping[str, Any]] = {}  # the same for fitted attributes read from a file
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -87,6 +87,11 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     def traits(self) -> Traits:
         """What this map promises and needs; operators work it out from their parts."""
         return self._traits
+
+    @property
+    def called(self) -> str:
+        """What to call it in messages: the registered name it was made by, or its class."""
+        return self._made_as or type(self).__name__
 
     @property
     def n_parameters_(self) -> float:
@@ -120,7 +125,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         self._remember_columns(given.columns, given.data.columns)
         self.zero_ = given.zero
         report = self.fit_data(given.data, check=True)
-        tell(report, type(self).__name__, cautious=self.traits.shape == "binary")
+        tell(report, self.called, cautious=self.traits.shape == "binary")
         return self
 
     def _given(self, scores: Any, y: Any, sample_weight: Any) -> Given:
@@ -139,7 +144,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             if valid.has_minus_infinity:
                 counts = count_zeros(logits, labels, weights)
             zero = zero_level(counts, len(classes))
-            logits = floored(logits) if self.saturated == "exact" else read_zeros(logits, zero)
+            if valid.has_minus_infinity:
+                logits = floored(logits) if self.saturated == "exact" else read_zeros(logits, zero)
         block = Block(logits, labels, weights, len(classes))
         if weights is not None and not weights.all():
             block = block.take(np.flatnonzero(weights))
@@ -222,7 +228,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):
 
     def unfitted(self) -> Self:
         """Return a copy with the same parameters and nothing learnt."""
-        return cast("Self", clone(self))
+        copy = cast("Self", clone(self))
+        copy._made_as = self._made_as
+        return copy
 
     def _check_parameters(self) -> None:
         check_parameters(self, {"inputs": OneOf("logits", "probabilities"), **self._constraints})
@@ -286,12 +294,11 @@ def _refuse_one_class(data: Data, classes: NDArray[Any], traits: Traits) -> None
     """
     seen = np.flatnonzero(data.class_weights > 0)
     if data.n == 1:
-        warnings.warn("one row says little: the map is fitted on it alone", CalibrationWarning, stacklevel=3)
+        caution("one row says little: the map is fitted on it alone")
     elif len(seen) == 1:
         only = classes[seen[0]].item()
         if traits.shape == "binary" and len(classes) == 2:
-            message = f"y holds one class only, {only!r}: the map learns that nothing else happens"
-            warnings.warn(message, CalibrationWarning, stacklevel=3)
+            caution(f"y holds one class only, {only!r}: the map learns that nothing else happens")
             return
         raise InvalidInput(
             "y holds one class only: calibration needs rows of at least two classes",

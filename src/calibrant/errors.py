@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-__all__ = ["CalibrantError", "CalibrationWarning", "FileProblem", "InvalidInput", "InvalidType", "MissingExtra"]
+import re
+import sys
+import warnings
+
+__all__ = [
+    "CalibrantError",
+    "CalibrationWarning",
+    "FileProblem",
+    "InvalidInput",
+    "InvalidType",
+    "MissingExtra",
+    "caution",
+]
 
 
 class CalibrantError(ValueError):
@@ -21,12 +33,21 @@ class CalibrantError(ValueError):
     """
 
     def __init__(self, what: str, *, seen: str = "", allowed: str = "", hint: str = "") -> None:
+        what, seen, allowed, hint = (_plain(text) for text in (what, seen, allowed, hint))
         self.what, self.seen, self.allowed, self.hint = what, seen, allowed, hint
         parts = [what]
         parts += [f"seen: {seen}"] if seen else []
         parts += [f"allowed: {allowed}"] if allowed else []
         parts += [f"hint: {hint}"] if hint else []
         super().__init__("; ".join(parts))
+
+
+_WRAPPED = re.compile(r"\bnp\.(?:str_|bool_?|u?int\d+|float\d+)\(([^()]*)\)")
+
+
+def _plain(text: str) -> str:
+    """Return the text with NumPy's scalars as Python writes them: 'ant' for np.str_('ant')."""
+    return _WRAPPED.sub(r"\1", text)
 
 
 class InvalidInput(CalibrantError):
@@ -47,3 +68,15 @@ class MissingExtra(CalibrantError, ImportError):
 
 class CalibrationWarning(UserWarning):
     """A fit that ended, but whose result deserves a look before it is used."""
+
+
+# Whose code calls calibrant for the user: a warning points at none of their lines.
+_NOT_THE_USERS = {"calibrant", "sklearn", "joblib", "concurrent", "threading", "contextlib"}
+
+
+def caution(message: str, category: type[Warning] = CalibrationWarning) -> None:
+    """Warn, and point at the line of the user's own code that led here."""
+    level, frame = 2, sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _NOT_THE_USERS:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params
 
 from .calibrator import Calibrator
-from .errors import CalibrationWarning, InvalidInput
+from .errors import InvalidInput, caution
 
 __all__ = ["METHODS", "FittedPair", "Held", "fit_map", "fit_maps", "hold_out", "pick_method", "scores_of"]
 
@@ -106,10 +105,8 @@ def fit_maps(calibrator: Calibrator, held: list[Held], method: str) -> list[Cali
     lonely = sum(part.has_one_class for part in held)
     if not lonely or len(held) == 1:
         return [fit_map(calibrator, part, method) for part in held]
-    warnings.warn(
-        f"{lonely} of {len(held)} splits hold out rows of one class only; they use the map fitted on all held-out rows",
-        CalibrationWarning,
-        stacklevel=4,
+    caution(
+        f"{lonely} of {len(held)} splits hold out rows of one class only; they use the map fitted on all held-out rows"
     )
     pooled = fit_map(calibrator, Held.joined(held), method)
     return [pooled if part.has_one_class else fit_map(calibrator, part, method) for part in held]

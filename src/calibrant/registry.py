@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from .calibrator import Calibrator
@@ -25,13 +26,13 @@ from .maps.scaling.ensemble import EnsembleTemperatureScaling
 from .maps.scaling.gaussian_process import GaussianProcessCalibration
 from .maps.scaling.matrix import MatrixScaling
 from .maps.scaling.order_preserving import OrderPreservingScaling
-from .maps.scaling.structured import StructuredScaling
 from .maps.scaling.temperature import TemperatureScaling
 from .maps.scaling.trivial import Identity, Uniform
 from .maps.scaling.vector import VectorScaling
 from .operators.chain import Chain
 from .operators.mixture import Mixture
 from .operators.one_vs_rest import OneVsRest
+from .operators.structured import StructuredScaling
 from .traits import Traits
 
 __all__ = ["Entry", "entries", "make", "make_seeded", "names"]
@@ -141,6 +142,19 @@ _ENTRIES = [
     Entry("hoki", Hoki, "confidence from label changes under noise on the logits", "Hoki (paper 004)"),
 ]
 _BY_NAME = {entry.name: entry for entry in _ENTRIES}
+# What other libraries and people call some of them.
+_ELSEWHERE = {
+    "sigmoid": "platt",
+    "logistic": "platt",
+    "temperature": "ts",
+    "temperature_scaling": "ts",
+    "histogram": "hb-width",
+    "histogram_binning": "hb-width",
+    "binning": "hb-mass",
+    "vector_scaling": "vector",
+    "matrix_scaling": "matrix",
+    "none": "identity",
+}
 
 
 def names() -> list[str]:
@@ -154,7 +168,7 @@ def entries() -> list[Entry]:
 
 
 def make(name: str, **parameters: Any) -> Calibrator:
-    """Make a fresh map by its registered name; ``"a > b"`` chains two, ``"a + b"`` mixes them.
+    """Make a fresh map by its registered name; ``"a > b"`` chains two, ``"a + b"`` mixes them, ``"auto"`` chooses one.
 
     Parameters that the named map itself does not have are handed to the pieces inside it that do, so
     ``make("irm", smoothing=0)`` reaches the isotonic fit within the lift.
@@ -172,12 +186,15 @@ def make(name: str, **parameters: Any) -> Calibrator:
         made = Mixture([make(part.strip()) for part in name.split("+")])
     elif name in _BY_NAME:
         made = _BY_NAME[name].build()
+    elif name == "auto":
+        made = import_module(".selection", __package__).AutoCalibrator()  # which knows of the registry itself
     else:
-        near = get_close_matches(name, _BY_NAME, n=1)
+        near = [_ELSEWHERE[name.lower()]] if name.lower() in _ELSEWHERE else get_close_matches(name, _BY_NAME, n=1)
         hint = f"did you mean {near[0]}?" if near else ""
         raise InvalidInput("no map has this name", seen=repr(name), allowed=", ".join(_BY_NAME), hint=hint)
     for key, value in parameters.items():
         _hand_over(made, name, key, value)
+    made._made_as = name
     return made
 
 

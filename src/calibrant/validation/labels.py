@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, caution
 from .arrays import as_array
 from .columns import order_of, says_nothing, without_affixes
 
@@ -98,9 +97,7 @@ def _label_array(y: Any, n: int, name: str) -> NDArray[Any]:
     if labels.ndim == 2 and labels.shape[1] == 1:
         from sklearn.exceptions import DataConversionWarning  # here, as measuring does without scikit-learn
 
-        warnings.warn(
-            f"A column-vector {name} was passed when a 1d array was expected", DataConversionWarning, stacklevel=4
-        )
+        caution(f"A column-vector {name} was passed when a 1d array was expected", DataConversionWarning)
         labels = labels[:, 0]
     if labels.ndim != 1:
         raise InvalidInput(
