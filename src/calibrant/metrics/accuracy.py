@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidInput
 from ..parameters import Integer
-from ..validation import as_matrix, as_weights, label_hits, refuse_swapped
+from ..validation import as_matrix, as_weights, label_hits, refuse_swapped, simplex_tolerance
 from .views import Forecasts, read, read_labels
 
 __all__ = ["accuracy", "sharpness", "top_k_accuracy"]
@@ -64,7 +64,9 @@ def top_k_accuracy(
         right, weights = _event_hits(read(y_true, probabilities, sample_weight, classes=classes), k, raw_scores)
     else:
         labels, _ = read_labels(y_true, probabilities, classes, columns)
-        right = label_hits(probabilities, labels, k, marginals=marginals)
+        right = label_hits(
+            probabilities, labels, k, marginals=marginals, tolerance=simplex_tolerance(y_prob)
+        )
         weights = as_weights(sample_weight, len(labels))
         if raw_scores is not None:
             right = _ranks(probabilities, labels, raw_scores) < k

@@ -1,6 +1,6 @@
 """The one place where user input is checked and becomes arrays."""
 
-from .arrays import SIMPLEX_TOLERANCE, as_array, as_matrix, as_weights
+from .arrays import BFLOAT16_ROUNDING, SIMPLEX_TOLERANCE, as_array, as_matrix, as_weights, simplex_tolerance
 from .columns import column_order, says_nothing
 from .labels import as_labels
 from .probabilities import Probabilities, as_probabilities, label_hits, refuse_swapped
@@ -8,6 +8,7 @@ from .saturation import floored
 from .scores import Scores, as_embeddings, as_scores
 
 __all__ = [
+    "BFLOAT16_ROUNDING",
     "SIMPLEX_TOLERANCE",
     "Probabilities",
     "Scores",
@@ -23,4 +24,5 @@ __all__ = [
     "label_hits",
     "refuse_swapped",
     "says_nothing",
+    "simplex_tolerance",
 ]

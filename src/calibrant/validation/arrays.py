@@ -9,10 +9,27 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidInput, InvalidType
 
-__all__ = ["SIMPLEX_TOLERANCE", "as_array", "as_float", "as_matrix", "as_weights"]
+__all__ = [
+    "BFLOAT16_ROUNDING",
+    "SIMPLEX_TOLERANCE",
+    "as_array",
+    "as_float",
+    "as_matrix",
+    "as_weights",
+    "simplex_tolerance",
+]
 
 # Rows of real probability files sum to one up to rounding of the file's writer (1.00002 in one of ours).
 SIMPLEX_TOLERANCE = 1e-3
+# A number rounded to eight significant bits is off by 2⁻⁸ of itself at most, and so is a sum of such numbers. Half
+# precision (2⁻¹¹) stays inside the tolerance above.
+BFLOAT16_ROUNDING = 2.0**-8
+
+
+def simplex_tolerance(values: Any) -> float:
+    """Return how far a row of probabilities of this type may be from one in sum."""
+    coarse = str(getattr(values, "dtype", "")).endswith("bfloat16")
+    return BFLOAT16_ROUNDING if coarse else SIMPLEX_TOLERANCE
 
 
 def as_array(values: Any, name: str) -> tuple[NDArray[Any], tuple[Any, ...] | None]:
@@ -48,7 +65,7 @@ def as_float(array: NDArray[Any], name: str) -> NDArray[np.floating]:
         return array
     if np.iscomplexobj(array):
         raise InvalidInput(f"Complex data not supported in {name}", seen=str(array.dtype), allowed="real numbers")
-    if array.dtype == np.float16:
+    if array.dtype == np.float16 or array.dtype.name == "bfloat16":
         return array.astype(np.float32)
     if array.dtype not in (np.float32, np.float64):
         try:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .. import _core
 from ..errors import InvalidInput
 from ..threads import get_threads
-from .arrays import SIMPLEX_TOLERANCE, as_array, as_matrix
+from .arrays import SIMPLEX_TOLERANCE, as_array, as_matrix, simplex_tolerance
 
 __all__ = ["Probabilities", "as_probabilities", "label_hits", "refuse_swapped"]
 
@@ -35,27 +35,34 @@ def as_probabilities(values: Any, name: str = "y_prob", *, marginals: bool = Fal
     array, columns = as_matrix(values, name)
     if array.ndim == 1 or array.shape[1] == 1:
         array, columns, marginals = array.reshape(-1, 1), None, True
-    top, column, squares, wrong = _core.row_tops(array, SIMPLEX_TOLERANCE, marginals, get_threads())
-    _refuse_row(array, wrong, marginals, name)
+    tolerance = simplex_tolerance(values)
+    top, column, squares, wrong = _core.row_tops(array, tolerance, marginals, get_threads())
+    _refuse_row(array, wrong, marginals, tolerance, name)
     if top.max() > 1:
         array = np.minimum(array, array.dtype.type(1))
-        top, column, squares, _ = _core.row_tops(array, SIMPLEX_TOLERANCE, marginals, get_threads())
+        top, column, squares, _ = _core.row_tops(array, tolerance, marginals, get_threads())
     return Probabilities(array[:, 0] if array.shape[1] == 1 else array, columns, top, column, squares)
 
 
 def label_hits(
-    values: NDArray[np.floating], labels: NDArray[np.int64], most: int, *, marginals: bool = False, name: str = "y_prob"
+    values: NDArray[np.floating],
+    labels: NDArray[np.int64],
+    most: int,
+    *,
+    marginals: bool = False,
+    tolerance: float = SIMPLEX_TOLERANCE,
+    name: str = "y_prob",
 ) -> NDArray[np.bool_]:
     """Return whether each row's label is among its ``most`` largest probabilities, and check the rows in the same read.
 
-    Among equals the earlier column comes first.
+    Among equals the earlier column comes first. ``tolerance`` is `simplex_tolerance` of what the user gave.
     """
-    hits, wrong = _core.label_hits(values, labels, most, SIMPLEX_TOLERANCE, marginals, get_threads())
-    _refuse_row(values, wrong, marginals, name)
+    hits, wrong = _core.label_hits(values, labels, most, tolerance, marginals, get_threads())
+    _refuse_row(values, wrong, marginals, tolerance, name)
     return hits
 
 
-def _refuse_row(values: NDArray[np.floating], number: int, marginals: bool, name: str) -> None:
+def _refuse_row(values: NDArray[np.floating], number: int, marginals: bool, tolerance: float, name: str) -> None:
     if number < 0:
         return
     row = values[number]
@@ -66,12 +73,12 @@ def _refuse_row(values: NDArray[np.floating], number: int, marginals: bool, name
     if marginals:
         bad = row[(row < 0) | (row > 1)][0]
         raise InvalidInput(
-            f"{name} holds what is no probability", seen=f"{bad} in row {number}", allowed="numbers in [0, 1]"
+            f"{name} holds what is no probability", seen=f"{bad:.6g} in row {number}", allowed="numbers in [0, 1]"
         )
     raise InvalidInput(
         f"{name} has a row that is not a distribution",
         seen=f"row {number} from {row.min():.6g} to {row.max():.6g}, sum {row.sum():.6g}",
-        allowed=f"entries in [0, 1] that sum to 1 within {SIMPLEX_TOLERANCE:g}",
+        allowed=f"entries in [0, 1] that sum to 1 within {tolerance:g}",
         hint="for logits take the softmax first; pass marginals=True for per-class probabilities with free sums",
     )
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .. import _core
 from ..errors import InvalidInput
 from ..threads import get_threads
-from .arrays import SIMPLEX_TOLERANCE, as_matrix
+from .arrays import SIMPLEX_TOLERANCE, as_matrix, simplex_tolerance
 
 __all__ = ["Scores", "as_embeddings", "as_scores"]
 
@@ -44,10 +44,11 @@ def as_scores(values: Any, inputs: str, name: str = "scores") -> Scores:
     vector = array.ndim == 1 or array.shape[1] == 1
     if vector:
         array, columns = array.reshape(-1, 1), None
-    findings = _core.scan(array, SIMPLEX_TOLERANCE, get_threads())
+    tolerance = simplex_tolerance(values)
+    findings = _core.scan(array, tolerance, get_threads())
     _refuse_not_finite(array, findings, name)
     if inputs == "probabilities":
-        logits = _log_odds_pair(array, name) if vector else _log_probabilities(array, findings, name)
+        logits = _log_odds_pair(array, name) if vector else _log_probabilities(array, findings, tolerance, name)
         return Scores(logits, columns, bool(np.isneginf(logits).any()), shape)
     _refuse_probabilities(array, findings, vector, name)
     if vector:
@@ -109,21 +110,31 @@ def _log_odds_pair(array: NDArray[np.floating], name: str) -> NDArray[np.floatin
         row = int(np.flatnonzero((array[:, 0] < 0) | (array[:, 0] > 1))[0])
         raise InvalidInput(
             f"{name} were announced as probabilities but leave [0, 1]",
-            seen=f"{array[row, 0]!r} in row {row}",
-            hint='pass inputs="logits" for log-odds',
+            seen=f"{array[row, 0]:.6g} in row {row}",
+            hint=_percent_hint(array) or 'pass inputs="logits" for log-odds',
         )
     with np.errstate(divide="ignore"):
         return np.hstack([np.log1p(-array), np.log(array)])
 
 
-def _log_probabilities(array: NDArray[np.floating], findings: tuple[int, ...], name: str) -> NDArray[np.floating]:
+def _percent_hint(array: NDArray[np.floating]) -> str:
+    """What to do about numbers that look like percentages."""
+    fits = array.min() >= 0 and array.max() <= 100 and np.median(array.sum(axis=1)) > 2
+    if array.shape[1] > 1:
+        fits = fits and bool(np.abs(array.sum(axis=1) - 100).max() <= array.shape[1])
+    return "percentages must be divided by 100" if fits else ""
+
+
+def _log_probabilities(
+    array: NDArray[np.floating], findings: tuple[int, ...], tolerance: float, name: str
+) -> NDArray[np.floating]:
     row = findings[4]
     if row >= 0:
         raise InvalidInput(
             f"{name} were announced as probabilities but a row is not a distribution",
             seen=f"row {row} from {array[row].min():.6g} to {array[row].max():.6g}, sum {array[row].sum():.6g}",
-            allowed=f"entries in [0, 1] that sum to 1 within {SIMPLEX_TOLERANCE:g}",
-            hint='pass inputs="logits" for logits, or normalise the rows',
+            allowed=f"entries in [0, 1] that sum to 1 within {tolerance:g}",
+            hint=_percent_hint(array) or 'pass inputs="logits" for logits, or normalise the rows',
         )
     with np.errstate(divide="ignore"):
         return np.log(array)
