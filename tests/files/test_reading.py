@@ -1,6 +1,8 @@
 """Every format says the same, the kind is never guessed, and every fault is named."""
 
+import gzip
 import io
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -46,6 +48,10 @@ def _write_table(path: Path) -> None:
         _csv(path, header, *(v.tolist() for v in columns.values()))
         path.write_text(path.read_text().replace(",", "\t") if path.suffix == ".tsv" else path.read_text())
         return
+    if path.suffix == ".jsonl":
+        rows = zip(*(values.tolist() for values in columns.values()), strict=True)
+        path.write_text("".join(json.dumps(dict(zip(columns, row, strict=True))) + "\n" for row in rows))
+        return
     pa = pytest.importorskip("pyarrow")
     table = pa.table(columns)
     if path.suffix == ".parquet":
@@ -58,11 +64,12 @@ def _write_table(path: Path) -> None:
         pyarrow.feather.write_feather(table, str(path))
 
 
-@pytest.mark.parametrize("ending", ["npz", "npy", "csv", "tsv", "parquet", "arrow", "feather", "safetensors"])
+@pytest.mark.parametrize("ending", ["npz", "npy", "csv", "tsv", "jsonl", "parquet", "arrow", "feather", "safetensors"])
 def test_every_format_says_the_same(ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"logits.{ending}"
     _write(path)
-    data = files.read(path)
+    labels = str(path.with_name("labels.npy")) if ending == "npy" else None
+    data = files.read(path, labels=labels)
     assert data.kind == "logits"
     assert (data.fit.scores == LOGITS).all()
     assert (data.labels(data.fit) == LABELS).all()
@@ -71,12 +78,129 @@ def test_every_format_says_the_same(ending: str, tmp_path: Path) -> None:
 
 
 def test_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for ending in ("npz", "csv", "parquet"):
+    for ending in ("npz", "csv", "jsonl", "parquet"):
         path = tmp_path / f"x.{ending}"
         _write(path)
-        stdin = io.TextIOWrapper(io.BytesIO(path.read_bytes()))
-        monkeypatch.setattr("sys.stdin", stdin)
-        assert (files.read("-").fit.scores == LOGITS).all()
+        for data in (path.read_bytes(), gzip.compress(path.read_bytes())):
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+            assert (files.read("-").fit.scores == LOGITS).all()
+
+
+@pytest.mark.parametrize("ending", ["npz", "csv", "jsonl"])
+def test_packed_files(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"x.{ending}"
+    _write(path)
+    packed = tmp_path / f"x.{ending}.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert (files.read(packed).fit.scores == LOGITS).all()
+    packed.write_bytes(packed.read_bytes()[:-20])
+    with pytest.raises(FileProblem, match="damaged"):
+        files.read(packed)
+
+
+def test_labels_of_npy_are_never_guessed(tmp_path: Path) -> None:
+    np.save(tmp_path / "logits.npy", LOGITS)
+    np.save(tmp_path / "y.npy", LABELS)
+    np.save(tmp_path / "labels.npy", LABELS)
+    data = files.read(tmp_path / "logits.npy")
+    with pytest.raises(InvalidInput, match=r"--labels; for \.npy it is another file"):
+        data.labels(data.fit)
+    named = files.read(tmp_path / "logits.npy", labels=str(tmp_path / "y.npy"))
+    assert (named.labels(named.fit) == LABELS).all()
+
+
+def test_semicolons_and_decimal_commas(tmp_path: Path) -> None:
+    rows = "\n".join(";".join(str(v).replace(".", ",") for v in row) for row in zip(*PROBS.T.tolist(), strict=True))
+    (tmp_path / "a.csv").write_text(f"p_a;p_b;p_c\n{rows}\n")
+    np.testing.assert_array_equal(files.read(tmp_path / "a.csv").fit.scores, PROBS)
+    (tmp_path / "b.csv").write_text('p_a,p_b,y\n"0,5",0.5,0\n0.25,0.75,1\n')  # a comma between cells is none in them
+    with pytest.raises(InvalidInput, match="p_a must hold numbers; seen: '0,5' in line 2"):
+        files.read(tmp_path / "b.csv")
+    (tmp_path / "c.csv").write_text('"a, b and c";p_a;p_b\nx;0,5;0,5\n')
+    assert files.read(tmp_path / "c.csv").fit.scores.tolist() == [[0.5, 0.5]]
+
+
+def test_percentages_when_told_so(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("p_a,p_b,p_c\n33,33,33\n20,30,50\n")
+    with pytest.raises(InvalidInput, match="percentages must be divided by 100"):
+        files.read(tmp_path / "a.csv")
+    told = files.read(tmp_path / "a.csv", percent=True).fit.scores
+    np.testing.assert_allclose(told, [[1 / 3, 1 / 3, 1 / 3], [0.2, 0.3, 0.5]])
+    (tmp_path / "b.csv").write_text("p_a;p_b\n12,5 %;87,5%\n0%;100 %\n")
+    np.testing.assert_allclose(files.read(tmp_path / "b.csv").fit.scores, [[0.125, 0.875], [0, 1]])
+    np.testing.assert_allclose(files.read(tmp_path / "b.csv", percent=True).fit.scores, [[0.125, 0.875], [0, 1]])
+    (tmp_path / "c.csv").write_text("p_a,p_b\n12%,88%\n0.5,0.5\n")
+    with pytest.raises(InvalidInput, match=r"'0\.5' in line 3"):
+        files.read(tmp_path / "c.csv")
+    (tmp_path / "d.csv").write_text("p_a,p_b\n30,50\n20,80\n")
+    with pytest.raises(InvalidInput, match=r"line 2 .* sum 0\.8"):
+        files.read(tmp_path / "d.csv", percent=True)
+    np.savez(tmp_path / "e.npz", confidence=np.array([90.0, 10.0]), y=[1, 0])
+    np.testing.assert_allclose(files.read(tmp_path / "e.npz", percent=True).fit.scores, [0.9, 0.1])
+    np.savez(tmp_path / "f.npz", logits=LOGITS, y=LABELS)
+    with pytest.raises(InvalidInput, match="no percentages"):
+        files.read(tmp_path / "f.npz", percent=True)
+
+
+def test_lists_and_objects_in_jsonl(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"probs": [0.2, 0.8], "label": 1}\n\n{"probs": [0.5, 0.5], "label": 0}\n')
+    assert files.read(path).fit.scores.tolist() == [[0.2, 0.8], [0.5, 0.5]]
+    path.write_text('{"probs": {"b": 0.2, "a": 0.8}, "label": "a"}\n{"probs": {"a": 0.5, "b": 0.5}, "label": "b"}\n')
+    data = files.read(path)
+    assert data.fit.scores.tolist() == [[0.2, 0.8], [0.5, 0.5]]
+    assert data.class_names == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"probs": [0.2, 0.8]}\n\n{"probs": [0.5]}\n', "line 3"),
+        ('{"p_a": 0.2, "p_b": 0.8}\n{"p_a": 0.5}\n', "p_b is missing; seen: line 2"),
+        ('{"p_a": 0.2, "p_b": 0.8}\n{"p_a": 0.5, "p_b": 0.6}\n', "line 2 from 0.5"),
+        ('{"p_a": 0.2\n', "line 1 is not JSON"),
+        ("[1, 2]\n", "line 1 is no JSON object"),
+        ("\n\n", "empty"),
+    ],
+)
+def test_broken_jsonl(text: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(text)
+    with pytest.raises((FileProblem, InvalidInput), match=words):
+        files.read(tmp_path / "a.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("p_a,p_b,y\n\n0.5,0.5,0\n0.5,0.6,1\n", "line 4 from 0.5"),
+        ('p_a,p_b,y,note\n0.5,0.5,a,"two\nlines"\n0.5,0.5,c,x\n', "'c' in line 4"),
+        ("p_a,p_b,y,weights\n0.5,0.5,0,1\n0.5,0.5,1,-2\n", "-2 in line 3"),
+        ("p_a,p_b,y,split\n0.5,0.5,0,test\n0.5,0.5,1,val\n0.5,0.7,1,test\n", "line 4 from 0.5"),
+        ("p_a,p_b,y,split\n0.5,0.5,a,test\n0.5,0.5,b,val\n0.5,0.5,c,test\n", "'c' in line 4"),
+    ],
+)
+def test_lines_are_counted_as_an_editor_does(text: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(InvalidInput, match=words):
+        files.read(tmp_path / "a.csv")
+
+
+def test_coarse_types_of_tensors(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    from safetensors.torch import save_file
+
+    held = {"probs": torch.tensor(PROBS).bfloat16(), "labels": torch.tensor(LABELS)}
+    assert (held["probs"].double().sum(dim=1) - 1).abs().max() > 1e-3
+    save_file({**held, "other": torch.ones(2).to(torch.float8_e5m2)}, tmp_path / "a.safetensors")
+    torch.save(held, tmp_path / "a.pt")
+    for name in ("a.safetensors", "a.pt"):
+        data = files.read(tmp_path / name, allow_torch=True)
+        assert data.fit.scores.dtype == np.float32
+        np.testing.assert_allclose(data.fit.scores, PROBS, rtol=1e-2)
+        np.testing.assert_allclose(data.fit.scores.sum(axis=1), 1, rtol=1e-6)
+    save_file({"probs": torch.ones(2, 2).to(torch.float8_e5m2)}, tmp_path / "b.safetensors")
+    with pytest.raises(FileProblem, match="a type NumPy lacks"):
+        files.read(tmp_path / "b.safetensors")
 
 
 def test_a_split_is_understood(tmp_path: Path) -> None:
@@ -280,9 +404,9 @@ _BROKEN: dict[str, tuple[str, Any, str]] = {
     "text weights": ("a.npz", _npz(logits=LOGITS, y=LABELS, weights=LABELS.astype(str)), "weights must hold numbers"),
     "bad embeddings": ("a.npz", _npz(logits=LOGITS, y=LABELS, embeddings=LOGITS * np.nan), "embeddings contains NaN"),
     "label outside": ("a.npz", _npz(logits=LOGITS, y=np.where(np.arange(30) == 4, 11, LABELS)), "y does not fit"),
-    "cell": ("a.csv", lambda p: p.write_text("logit_0,logit_1,y\n1,2,0\n3,x,1\n"), "logit_1 .*'x' in row 1"),
-    "empty cell": ("a.csv", lambda p: p.write_text("logit_0,logit_1,y\n1,,0\n3,4,1\n"), "empty cell in row 0"),
-    "short row": ("a.csv", lambda p: p.write_text("logit_0,logit_1,y\n1,2,0\n3,4\n"), "row 1 has the wrong number"),
+    "cell": ("a.csv", lambda p: p.write_text("logit_0,logit_1,y\n1,2,0\n3,x,1\n"), "logit_1 .*'x' in line 3"),
+    "empty cell": ("a.csv", lambda p: p.write_text("logit_0,logit_1,y\n1,,0\n3,4,1\n"), "empty cell in line 2"),
+    "short row": ("a.csv", lambda p: p.write_text("logit_0,logit_1,y\n1,2,0\n3,4\n"), "line 3 has the wrong number"),
     "header only": ("a.csv", lambda p: p.write_text("logit_0,logit_1,y\n"), "no rows"),
     "twice": ("a.csv", lambda p: p.write_text("logit_0,logit_0,y\n1,2,0\n"), "two columns"),
     "no column": ("a.csv", lambda p: p.write_text("a,b,y\n1,2,0\n"), "no scores"),

@@ -9,17 +9,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from ..errors import FileProblem, InvalidInput, MissingExtra
-from ..validation import as_array
-from .assemble import Names, Piece, named_pieces
+from ..validation import BFLOAT16_ROUNDING, as_array
+from .pieces import Found, Names, Piece, named_pieces
 from .roles import role_of
 
 __all__ = ["read_npy", "read_npz", "read_safetensors", "read_torch"]
-
-Found = tuple[list[Piece], list[str]]
 
 
 def read_npz(file: BinaryIO, path: str, names: Names) -> Found:
@@ -52,37 +51,28 @@ def _read_array(file: Any, what: str) -> NDArray[Any]:
         raise FileProblem(f"{what} is not an array, or is damaged", seen=seen[:200]) from error
 
 
-def _pieces(path: str, keys: list[str], load: Callable[[str], NDArray[Any]], names: Names) -> Found:
-    roles = named_pieces(path, keys, names)
-    return [Piece(key, role, part, load(key)) for key, (role, part) in roles.items()], keys
+def _pieces(
+    path: str, keys: list[str], load: Callable[[str], NDArray[Any]], names: Names, coarse: set[str] | None = None
+) -> Found:
+    """Load the keys that play a role; ``coarse`` are those in bfloat16."""
+    pieces = []
+    for key, (role, part) in named_pieces(path, keys, names).items():
+        rounding = BFLOAT16_ROUNDING if key in (coarse or ()) else 0.0
+        pieces.append(Piece(key, role, part, load(key), rounding=rounding))
+    return Found(pieces, keys)
 
 
 def read_npy(file: BinaryIO, path: str, names: Names) -> Found:
-    """Read scores from one .npy file, and the labels from the one named, or from ``labels…`` beside it."""
+    """Read scores from one .npy file, and the labels from the one that is named; no other file is looked at."""
     stem = Path(path).stem
     said = role_of(stem)
     if said is not None and said[0] == "labels" and names.scores is None:
         raise InvalidInput(f"{path} holds labels, not scores", hint="pass the file of scores; labels go to --labels")
     role, part = said if said is not None else ("scores", "")
     pieces = [Piece(Path(path).name, role if names.scores is None else "scores", part, _read_array(file, path))]
-    labels = Path(names.labels) if names.labels else _labels_beside(Path(path), part)
-    if labels is not None:
-        pieces.append(Piece(labels.name, "labels", part, _open_array(labels)))
-    return pieces, [piece.key for piece in pieces]
-
-
-def _labels_beside(path: Path, part: str) -> Path | None:
-    """The one .npy file in the same directory whose name says labels of the same part."""
-    if not path.parent.is_dir() or path.name == "-":
-        return None
-    found = [p for p in sorted(path.parent.glob("*.npy")) if role_of(p.stem) == ("labels", part)]
-    if len(found) > 1:
-        raise InvalidInput(
-            f"several files beside {path} could hold its labels",
-            seen=", ".join(p.name for p in found),
-            hint="name one with --labels",
-        )
-    return found[0] if found else None
+    if names.labels is not None:
+        pieces.append(Piece(Path(names.labels).name, "labels", part, _open_array(Path(names.labels))))
+    return Found(pieces, [piece.key for piece in pieces])
 
 
 def _open_array(path: Path) -> NDArray[Any]:
@@ -95,16 +85,29 @@ def _open_array(path: Path) -> NDArray[Any]:
 
 def read_safetensors(file: BinaryIO, path: str, names: Names) -> Found:
     """Read the tensors of a .safetensors file that play a role."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
+    from safetensors import SafetensorError, deserialize
 
     try:
-        tensors = load(file.read())
+        tensors = dict(deserialize(file.read()))
     except (SafetensorError, ValueError, TypeError, KeyError, OverflowError) as error:
-        raise FileProblem(
-            f"{path} is not a .safetensors file, is damaged, or has a type NumPy lacks", seen=str(error)[:200]
-        ) from error
-    return _pieces(path, list(tensors), tensors.__getitem__, names)
+        raise FileProblem(f"{path} is not a .safetensors file, or is damaged", seen=str(error)[:200]) from error
+
+    def load(key: str) -> NDArray[Any]:
+        kind, shape, data = (tensors[key][name] for name in ("dtype", "shape", "data"))
+        if kind == "BF16":  # the upper half of a float32
+            return (np.frombuffer(data, "<u2").astype("<u4") << 16).view("<f4").reshape(shape)
+        if kind not in _SAFETENSORS:
+            raise FileProblem(f"{path}: {key} has a type NumPy lacks", seen=kind, allowed=", ".join(_SAFETENSORS))
+        return np.frombuffer(data, _SAFETENSORS[kind]).reshape(shape)
+
+    coarse = {key for key, tensor in tensors.items() if tensor["dtype"] == "BF16"}
+    return _pieces(path, list(tensors), load, names, coarse)
+
+
+_SAFETENSORS = {
+    **{"F64": "<f8", "F32": "<f4", "F16": "<f2", "BOOL": "?"},
+    **{f"{kind}{8 * size}": f"<{kind.lower()}{size}" for kind in "IU" for size in (8, 4, 2, 1)},
+}
 
 
 def read_torch(file: BinaryIO, path: str, names: Names) -> Found:
@@ -128,7 +131,8 @@ def read_torch(file: BinaryIO, path: str, names: Names) -> Found:
             seen = str(error).splitlines()[0][:200]
             raise FileProblem(f"{path}: {key} is not a dense tensor of numbers", seen=seen) from error
 
-    return _pieces(path, list(tensors), load, names)
+    coarse = {key for key, tensor in tensors.items() if tensor.dtype == torch.bfloat16}
+    return _pieces(path, list(tensors), load, names, coarse)
 
 
 def _torch_reason(error: Exception) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,69 +14,62 @@ from numpy.typing import NDArray
 from ..errors import InvalidInput
 from ..validation import as_embeddings, as_labels, as_scores, as_weights
 from .dataset import Dataset, Rows
-from .roles import FIT, SCORE_ROLES, TEST, role_of
+from .pieces import Found, Names, Piece, listed
+from .roles import FIT, SCORE_ROLES, TEST
+from .rounding import from_percent, on_the_simplex
 
-__all__ = ["Names", "Piece", "assemble", "named_pieces"]
-
-
-@dataclass(frozen=True)
-class Names:
-    """What the user says about names and kinds; None leaves it to the names in the file."""
-
-    kind: str | None = None
-    scores: str | None = None
-    labels: str | None = None
-    embeddings: str | None = None
-    weights: str | None = None
-    groups: str | None = None
-    part: str | None = None
+__all__ = ["assemble"]
 
 
-@dataclass(frozen=True, eq=False)
-class Piece:
-    """An array of a file with its role; ``columns`` are the class names of a table's score columns."""
-
-    key: str
-    role: str
-    part: str
-    values: NDArray[Any]
-    columns: tuple[str, ...] | None = None
-
-
-def named_pieces(path: str, keys: Sequence[str], names: Names) -> dict[str, tuple[str, str]]:
-    """Return the (role, part) of each key that has one; what the user named counts, then what the key says."""
-    found: dict[str, tuple[str, str]] = {}
-    chosen = {role: getattr(names, role) for role in ("scores", "labels", "embeddings", "weights", "groups")}
-    for role, key in chosen.items():
-        if key is not None and key not in keys:
-            raise InvalidInput(f"{path} has no key {key!r}", seen=_list(keys), hint=f"it was named by --{role}")
-    for key in keys:
-        said = role_of(key)
-        by_user = next((role for role, name in chosen.items() if name == key), None)
-        if by_user == "scores":
-            found[key] = (said[0] if said and said[0] in SCORE_ROLES else "scores", "")
-        elif by_user is not None:
-            found[key] = (by_user, "")
-        elif said is not None and chosen.get("scores" if said[0] in SCORE_ROLES else said[0]) is None:
-            found[key] = said
-    return found
-
-
-def assemble(path: str, pieces: Sequence[Piece], names: Names, keys: Sequence[str], digest: str) -> Dataset:
+def assemble(path: str, found: Found, names: Names, digest: str) -> Dataset:
     """Group the pieces into parts, settle the kind and the classes, and check everything."""
-    pieces = [_plain_labels(piece) if piece.role == "labels" else piece for piece in pieces]
-    parts = _parts(path, pieces, names, keys)
+    pieces = [_plain_labels(piece) if piece.role == "labels" else piece for piece in found.pieces]
+    lines = None if found.table is None else found.table.lines
+    parts = _parts(path, pieces, names, found.keys)
     kinds = {part: _kind(path, group["scores"], names) for part, group in parts.items()}
     if len(set(kinds.values())) > 1:
         raise InvalidInput(f"{path} holds logits in one part and probabilities in another", seen=str(kinds))
     kind = next(iter(kinds.values()))
     for group in parts.values():
-        _check_arrays(path, group, kind)
-    classes, class_names = _classes(path, pieces, parts)
+        with _naming_lines(lines, [group["scores"]]):
+            group["scores"] = _unrounded(path, group["scores"], kind, names)
+            _check_arrays(path, group, kind)
+    with _naming_lines(lines, [group["labels"] for group in parts.values() if "labels" in group]):
+        classes, class_names = _classes(path, pieces, parts)
     rows = {part: _rows(group) for part, group in parts.items()}
-    used = {piece.key for group in parts.values() for piece in group.values()}
-    unused = tuple(key for key in keys if key not in used)
-    return Dataset(path, kind, rows, classes, class_names, digest, unused)
+    used = {name for group in parts.values() for piece in group.values() for name in (piece.key, *piece.sources)}
+    unused = tuple(key for key in found.keys if key not in used)
+    return Dataset(path, kind, rows, classes, class_names, digest, unused, found.table)
+
+
+@contextmanager
+def _naming_lines(lines: Sequence[int] | None, pieces: Sequence[Piece]) -> Iterator[None]:
+    """Let errors about rows of these pieces, one behind the other, name the line in the file instead."""
+    try:
+        yield
+    except InvalidInput as error:
+        if lines is None:
+            raise
+        own = [range(len(lines)) if piece.places is None else piece.places for piece in pieces]
+        of_row = [lines[int(place)] for places in own for place in places]
+
+        def named(text: str) -> str:
+            return re.sub(r"\brow (\d+)", lambda found: f"line {of_row[int(found[1])]}", text)
+
+        kind = type(error)
+        raise kind(named(error.what), seen=named(error.seen), allowed=error.allowed, hint=error.hint) from None
+
+
+def _unrounded(path: str, scores: Piece, kind: str, names: Names) -> Piece:
+    """Percentages become fractions, and rows that a coarse type has rounded sum to one again."""
+    percent = names.percent or scores.percent
+    if percent and kind != "probabilities":
+        raise InvalidInput(f"{path}: {scores.key} holds {kind}, which are no percentages", hint="leave --percent away")
+    if kind != "probabilities" or scores.values.dtype.kind not in "fiub":
+        return scores
+    if percent:
+        return replace(scores, values=from_percent(scores.values))
+    return replace(scores, values=on_the_simplex(scores.values, scores.rounding)) if scores.rounding else scores
 
 
 Group = dict[str, Piece]
@@ -91,7 +86,7 @@ def _parts(path: str, pieces: Sequence[Piece], names: Names, keys: Sequence[str]
             candidates = [p for p in own if p.role == role]
             if len(candidates) > 1:
                 raise InvalidInput(
-                    f"{path} has several {role}", seen=_list([p.key for p in candidates]), hint=f"choose by --{role}"
+                    f"{path} has several {role}", seen=listed([p.key for p in candidates]), hint=f"choose by --{role}"
                 )
             if candidates:
                 groups[part][role] = candidates[0]
@@ -101,19 +96,19 @@ def _parts(path: str, pieces: Sequence[Piece], names: Names, keys: Sequence[str]
     if not found:
         raise InvalidInput(
             f"{path} has no scores",
-            seen=_list(keys),
+            seen=listed(keys),
             allowed="a key or column named logits, probs or scores",
             hint="name the one that holds them with --scores, and say --kind logits or --kind probs",
         )
-    return _selected(path, found, names.part)
+    return _selected(path, found, names.part, names.every_part)
 
 
-def _selected(path: str, groups: dict[str, Group], part: str | None) -> dict[str, Group]:
+def _selected(path: str, groups: dict[str, Group], part: str | None, every: bool) -> dict[str, Group]:
     if part is not None:
         if part not in groups:
-            raise InvalidInput(f"{path} has no part {part!r}", seen=_list(list(groups)), hint="it was named by --part")
+            raise InvalidInput(f"{path} has no part {part!r}", seen=listed(list(groups)), hint="it was named by --part")
         return {part: groups[part]}
-    if {FIT, TEST} & set(groups):  # a training part beside them is not for calibration
+    if {FIT, TEST} & set(groups) and not every:  # a training part beside them is not for calibration
         return {name: group for name, group in groups.items() if name in (FIT, TEST, "")}
     return groups
 
@@ -124,7 +119,7 @@ def _choose_scores(path: str, candidates: list[Piece], names: Names) -> Piece | 
     if len(candidates) > 1:
         raise InvalidInput(
             f"{path} has several scores",
-            seen=_list([p.key for p in candidates]),
+            seen=listed([p.key for p in candidates]),
             hint="choose with --scores, or with --kind logits or --kind probs",
         )
     return candidates[0] if candidates else None
@@ -224,7 +219,8 @@ def _rows(group: Group) -> Rows:
     keys = {role: piece.key for role, piece in group.items()}
     arrays = {role: piece.values for role, piece in group.items()}
     scores = arrays.pop("scores")
-    return Rows(scores, keys=keys, **arrays)
+    of_scores = group["scores"]
+    return Rows(scores, keys=keys, sources=of_scores.sources, places=of_scores.places, **arrays)
 
 
 def _plain_labels(piece: Piece) -> Piece:
@@ -233,8 +229,3 @@ def _plain_labels(piece: Piece) -> Piece:
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     return replace(piece, values=values.astype(np.int64) if values.dtype == bool else values)
-
-
-def _list(names: Sequence[str], most: int = 12) -> str:
-    shown = ", ".join(str(n) for n in names[:most])
-    return (shown + (", …" if len(names) > most else "")) or "nothing"

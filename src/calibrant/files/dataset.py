@@ -10,9 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
+from ..validation import says_nothing
 from .roles import FIT, TEST
 
-__all__ = ["Dataset", "Rows"]
+__all__ = ["Dataset", "Named", "Rows"]
+
+
+@dataclass(frozen=True, eq=False)
+class Named:
+    """Scores with the names of their columns, as a frame has them."""
+
+    values: NDArray[Any]
+    columns: tuple[str, ...]
+
+    def to_numpy(self) -> NDArray[Any]:
+        """Return the scores alone."""
+        return self.values
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +41,10 @@ class Rows:
     weights, groups : array of shape (n,), or None
     keys : dict
         The key or column each of them came from.
+    sources : tuple of str
+        The columns of a table that hold the scores.
+    places : array of shape (n,), or None
+        Where in the table these rows are; None for all of them, in order.
     """
 
     scores: NDArray[Any]
@@ -36,6 +53,8 @@ class Rows:
     weights: NDArray[Any] | None = None
     groups: NDArray[Any] | None = None
     keys: Mapping[str, str] | None = None
+    sources: tuple[str, ...] = ()
+    places: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -60,6 +79,8 @@ class Dataset:
         SHA-256 of the file.
     unused : tuple of str
         Keys or columns that play no role.
+    table : Table or None
+        The whole table, where the file is one.
     """
 
     path: str
@@ -69,6 +90,7 @@ class Dataset:
     class_names: Sequence[str]
     digest: str = ""
     unused: tuple[str, ...] = ()
+    table: Any = None
 
     @property
     def fit(self) -> Rows:
@@ -92,9 +114,20 @@ class Dataset:
                 f"{self.path} has no labels",
                 seen=f"scores in {(rows.keys or {}).get('scores', 'the file')}",
                 allowed="a key or column named labels, label or y",
-                hint="name the one that holds them with --labels",
+                hint="name the one that holds them with --labels; for .npy it is another file",
             )
         return rows.labels
+
+    def named(self, scores: NDArray[Any]) -> Any:
+        """Return scores of this file with the names of its classes, so that a map fitted on them remembers these."""
+        if scores.ndim == 1 or scores.shape[1] != len(self.class_names) or says_nothing(self.class_names):
+            return scores
+        return Named(scores, tuple(self.class_names))
+
+    @property
+    def has_labels_by_position(self) -> bool:
+        """Whether labels are the numbers of columns that have names."""
+        return self.plain_classes and not says_nothing(self.class_names)
 
     def need_scores(self, what: str) -> None:
         """Raise where the file has embeddings only."""

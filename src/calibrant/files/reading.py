@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import os
 import sys
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
 from ..errors import FileProblem, InvalidInput
 from .array_files import read_npy, read_npz, read_safetensors, read_torch
-from .assemble import Names, Piece, assemble
+from .arrow_tables import read_arrow, read_parquet
+from .assemble import assemble
 from .dataset import Dataset
-from .tables import read_arrow, read_csv, read_parquet
+from .pieces import Found, Names
+from .text_tables import read_csv, read_jsonl
 
-__all__ = ["FORMATS", "read"]
+__all__ = ["FORMATS", "ending", "read"]
 
-Reader = Callable[[BinaryIO, str, Names], tuple[list[Piece], list[str]]]
+Reader = Callable[[BinaryIO, str, Names], Found]
 _READERS: dict[str, Reader] = {
     ".npz": read_npz,
     ".npy": read_npy,
     ".csv": read_csv,
     ".tsv": read_csv,
+    ".jsonl": read_jsonl,
+    ".ndjson": read_jsonl,
     ".parquet": read_parquet,
     ".arrow": read_arrow,
     ".feather": read_arrow,
@@ -46,6 +52,8 @@ def read(
     weights: str | None = None,
     groups: str | None = None,
     part: str | None = None,
+    percent: bool = False,
+    every_part: bool = False,
     allow_torch: bool = False,
 ) -> Dataset:
     """Read scores, labels and what belongs to them. Nothing is ever unpickled, and no kind is guessed.
@@ -53,7 +61,8 @@ def read(
     Parameters
     ----------
     path : path
-        An .npz, .npy, .csv, .tsv, .parquet, .arrow, .feather or .safetensors file, or ``"-"`` for standard input.
+        An .npz, .npy, .csv, .tsv, .jsonl, .parquet, .arrow, .feather or .safetensors file, any of them with .gz behind,
+        or ``"-"`` for standard input.
     kind : {"logits", "probs"}, optional
         What the scores are, where their key or column does not say it (``scores`` does not).
     scores, labels, embeddings, weights, groups : str, optional
@@ -61,21 +70,32 @@ def read(
         ``"p_*"`` or a list ``"a,b,c"``; for .npy files ``labels`` is another file.
     part : str, optional
         Which part of a split, or which of several sets of scores in one file.
+    percent : bool
+        Probabilities are written as percentages; a percent sign in the cells of a text says so too.
+    every_part : bool
+        Return a training part beside validation and test parts too.
     allow_torch : bool
         Read .pt files, with torch's weights-only loader.
     """
     if kind not in _KINDS:
         raise InvalidInput("kind is not known", seen=repr(kind), allowed='"logits" or "probs"')
     name, data = os.fspath(path), _bytes(path)
+    digest = hashlib.sha256(data).hexdigest()
+    data = _unpacked(name, data)
     suffix = _suffix(name, data)
     if suffix in (".pt", ".pth") and not allow_torch:
         raise FileProblem(
             f"{name} is a torch file, and those hold pickles",
             hint="pass --allow-torch to read it with torch's weights-only loader, or save as .npz",
         )
-    names = Names(_KINDS[kind], scores, labels, embeddings, weights, groups, part)
-    pieces, keys = _READERS[suffix](io.BytesIO(data), name, names)
-    return assemble(name, pieces, names, keys, hashlib.sha256(data).hexdigest())
+    names = Names(_KINDS[kind], scores, labels, embeddings, weights, groups, part, percent, every_part)
+    return assemble(name, _READERS[suffix](io.BytesIO(data), name, names), names, digest)
+
+
+def ending(path: str) -> str:
+    """Return how the name of a file ends, without ``.gz`` behind: ``.csv`` of ``a.csv.gz``."""
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    return "".join(suffixes[-2:-1] if suffixes[-1:] == [".gz"] else suffixes[-1:])
 
 
 def _bytes(path: str | os.PathLike[str]) -> bytes:
@@ -90,10 +110,21 @@ def _bytes(path: str | os.PathLike[str]) -> bytes:
         raise FileProblem(f"{path} is larger than the memory") from error
 
 
+def _unpacked(name: str, data: bytes) -> bytes:
+    if not name.lower().endswith(".gz") and not (name == "-" and data[:2] == b"\x1f\x8b"):
+        return data
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise FileProblem(f"{name} is not a .gz file, or is damaged", seen=str(error)[:120]) from error
+    except MemoryError as error:
+        raise FileProblem(f"{name} holds more than the memory") from error
+
+
 def _suffix(name: str, data: bytes) -> str:
     if name == "-":
-        return _MAGIC.get(data[:4], ".csv")
-    suffix = Path(name).suffix.lower()
+        return ".jsonl" if data.lstrip()[:1] == b"{" else _MAGIC.get(data[:4], ".csv")
+    suffix = ending(name)
     if suffix in (".pkl", ".pickle", ".joblib"):
         raise FileProblem(
             f"{name} is a pickle, which could run any code; calibrant never loads one", hint="save as .npz"

@@ -15,6 +15,8 @@ _ROLES: dict[str, tuple[str, ...]] = {
     "groups": ("groups", "group"),
     "classes": ("classes", "class_names"),
 }
+# What only begins the name of a column: p_ant, and calibrated_ant, which `apply` writes.
+_PREFIXES = ("p", "calibrated")
 SCORE_ROLES = ("logits", "probabilities", "scores")
 FIT, TEST = "val", "test"
 _PARTS = {
@@ -53,7 +55,7 @@ def score_prefix(column: str) -> tuple[str, str] | None:
     """Return (prefix with its separator, role) of a column such as ``prob_cat`` or ``logits.3``; None for others."""
     lower = column.lower()
     for role in SCORE_ROLES:
-        for word in (*_ROLES[role], *(("p",) if role == "probabilities" else ())):
+        for word in (*_ROLES[role], *(_PREFIXES if role == "probabilities" else ())):
             rest = lower[len(word) :]
             if lower.startswith(word) and len(rest) > 1 and rest[0] in "_.: -":
                 return column[: len(word) + 1], role

@@ -1,0 +1,93 @@
+"""What readers find in a file: arrays that play a role, as the user's words and the names in the file say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidInput
+from .roles import SCORE_ROLES, role_of
+
+__all__ = ["Found", "Names", "Piece", "listed", "named_pieces"]
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the user says about names and kinds; None leaves it to the names in the file."""
+
+    kind: str | None = None
+    scores: str | None = None
+    labels: str | None = None
+    embeddings: str | None = None
+    weights: str | None = None
+    groups: str | None = None
+    part: str | None = None
+    percent: bool = False
+    every_part: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """An array of a file with its role.
+
+    Attributes
+    ----------
+    columns : tuple of str or None
+        The class names of a table's score columns.
+    sources : tuple of str
+        The columns of a table that the values are in.
+    places : array or None
+        Where in a table these rows are; None for all of them.
+    percent : bool
+        Whether the file writes the values with a percent sign.
+    rounding : float
+        How far rounding has moved each number at most, relative to it, where the file's type is coarser than float32.
+    """
+
+    key: str
+    role: str
+    part: str
+    values: NDArray[Any]
+    columns: tuple[str, ...] | None = None
+    sources: tuple[str, ...] = ()
+    places: NDArray[np.int64] | None = None
+    percent: bool = False
+    rounding: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a reader found: pieces that play a role, all keys or columns, and the table they are from, if any."""
+
+    pieces: list[Piece]
+    keys: list[str]
+    table: Any = None
+
+
+def named_pieces(path: str, keys: Sequence[str], names: Names) -> dict[str, tuple[str, str]]:
+    """Return the (role, part) of each key that has one; what the user named counts, then what the key says."""
+    found: dict[str, tuple[str, str]] = {}
+    chosen = {role: getattr(names, role) for role in ("scores", "labels", "embeddings", "weights", "groups")}
+    for role, key in chosen.items():
+        if key is not None and key not in keys:
+            raise InvalidInput(f"{path} has no key {key!r}", seen=listed(keys), hint=f"it was named by --{role}")
+    for key in keys:
+        said = role_of(key)
+        by_user = next((role for role, name in chosen.items() if name == key), None)
+        if by_user == "scores":
+            found[key] = (said[0] if said and said[0] in SCORE_ROLES else "scores", "")
+        elif by_user is not None:
+            found[key] = (by_user, "")
+        elif said is not None and chosen.get("scores" if said[0] in SCORE_ROLES else said[0]) is None:
+            found[key] = said
+    return found
+
+
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """Return names for a message."""
+    shown = ", ".join(str(n) for n in names[:most])
+    return (shown + (", …" if len(names) > most else "")) or "nothing"

@@ -1,0 +1,179 @@
+"""Tables that people open in an editor: .csv, .tsv and .jsonl. What is wrong in them is named by its line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import FileProblem, InvalidInput
+from .pieces import Found, Names
+from .tables import Table, as_lists, table_pieces
+
+__all__ = ["Cells", "Objects", "read_csv", "read_jsonl"]
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The text of a .csv or .tsv file: its cells, and how they are separated."""
+
+    header: list[str]
+    rows: list[list[str]]
+    delimiter: str
+
+
+@dataclass(frozen=True, eq=False)
+class Objects:
+    """The objects of a .jsonl file, one a line."""
+
+    rows: list[dict[str, Any]]
+
+
+def read_csv(file: BinaryIO, path: str, names: Names) -> Found:
+    """Read a table with a line of column names.
+
+    Cells are separated by what is most frequent in the first line: comma, semicolon or tab. Where it is no comma, a
+    comma in a number is a decimal one.
+    """
+    text = _text(file, path)
+    delimiter = _delimiter(text)
+    header, rows, lines = _cells(path, text, delimiter)
+    place = {name: i for i, name in enumerate(header)}
+
+    def percent(columns: Sequence[str]) -> bool:
+        return all("%" in rows[0][place[c]] for c in columns)
+
+    def numbers(columns: Sequence[str]) -> NDArray[Any]:
+        picked = [place[c] for c in columns]
+        try:
+            block = np.array([[float(row[i]) for i in picked] for row in rows])
+        except ValueError:
+            sign = "must" if percent(columns) else "may" if names.percent else ""
+            block = _numbers(path, columns, [[row[i] for i in picked] for row in rows], delimiter != ",", sign, lines)
+        return block if len(picked) > 1 else block[:, 0]
+
+    def values(column: str) -> NDArray[Any]:
+        return np.asarray([row[place[column]].strip() for row in rows])
+
+    table = Table(path, header, numbers, values, Cells(header, rows, delimiter), lines, percent)
+    return table_pieces(table, names)
+
+
+def _text(file: BinaryIO, path: str) -> str:
+    try:
+        text = file.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FileProblem(f"{path} is not a text file in UTF-8", seen=str(error)[:120]) from error
+    if "\0" in text:
+        raise FileProblem(f"{path} is not a text file", seen="a zero byte")
+    return text
+
+
+def _delimiter(text: str) -> str:
+    """What separates the names in the first line: the most frequent of comma, semicolon and tab outside quotes."""
+    first = "".join(text.lstrip().split("\n", 1)[0].split('"')[::2])
+    return max(",;\t", key=first.count)
+
+
+def _cells(path: str, text: str, delimiter: str) -> tuple[list[str], list[list[str]], list[int]]:
+    """The names, the rows, and the line that each row begins in; an editor counts lines from 1."""
+    found: list[tuple[int, list[str]]] = []
+    reader, before = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True), 0
+    try:
+        for row in reader:
+            if row:
+                found.append((before + 1, row))
+            before = reader.line_num
+    except csv.Error as error:
+        raise FileProblem(f"{path} is not a table", seen=f"{error} in line {reader.line_num}") from error
+    if not found:
+        raise InvalidInput(f"{path} is empty", allowed="a line of column names and at least one row")
+    header = [name.strip() for name in found[0][1]]
+    if len(found) == 1:
+        raise InvalidInput(f"{path} has column names but no rows", seen=f"{len(header)} columns")
+    if len(set(header)) != len(header):
+        twice = next(name for name in header if header.count(name) > 1)
+        raise InvalidInput(f"{path} has two columns of one name", seen=repr(twice))
+    for line, row in found:
+        if len(row) != len(header):
+            raise InvalidInput(
+                f"{path}: line {line} has the wrong number of cells", seen=f"{len(row)} for {len(header)} columns"
+            )
+    return header, [row for _, row in found[1:]], [line for line, _ in found[1:]]
+
+
+def _numbers(
+    path: str, columns: Sequence[str], cells: list[list[str]], commas: bool, sign: str, lines: list[int]
+) -> NDArray[np.float64]:
+    """Numbers that may have decimal commas, and a percent sign where there "must" or "may" be one."""
+    block = np.empty((len(cells), len(columns)))
+    for r, row in enumerate(cells):
+        for c, cell in enumerate(row):
+            text = cell.replace(",", ".") if commas else cell
+            text, percent, rest = text.strip().partition("%")
+            try:
+                if rest or (percent and not sign) or (sign == "must" and not percent):
+                    raise ValueError
+                block[r, c] = float(text)
+            except ValueError:
+                raise InvalidInput(
+                    f"{path}: column {columns[c]} must hold numbers",
+                    seen=f"{repr(cell[:40]) if cell.strip() else 'an empty cell'} in line {lines[r]}",
+                    hint="a percent sign belongs in every cell, or say --percent" if "%" in "".join(row) else "",
+                ) from None
+    return block
+
+
+def read_jsonl(file: BinaryIO, path: str, names: Names) -> Found:
+    """Read one JSON object a line; a list is a row of scores, and ``{"probs": {"ant": …}}`` a column ``probs.ant``."""
+    rows, lines = _objects(path, _text(file, path))
+    flat = [_flat(row) for row in rows]
+    columns = list(dict.fromkeys(key for row in flat for key in row))
+
+    def values(column: str) -> NDArray[Any]:
+        for row, line in zip(flat, lines, strict=True):
+            if row.get(column) is None:
+                raise InvalidInput(f"{path}: {column} is missing", seen=f"line {line}")
+        items = [row[column] for row in flat]
+        if any(isinstance(item, list) for item in items):
+            return as_lists(path, column, [item if isinstance(item, list) else [item] for item in items], lines)
+        same = len({str if isinstance(item, str) else float for item in items}) == 1
+        return np.asarray(items) if same else np.asarray(items, dtype=object)
+
+    def numbers(columns: Sequence[str]) -> NDArray[Any]:
+        blocks = [values(column) for column in columns]
+        return blocks[0] if len(blocks) == 1 else np.column_stack(blocks)
+
+    return table_pieces(Table(path, columns, numbers, values, Objects(rows), lines), names)
+
+
+def _objects(path: str, text: str) -> tuple[list[dict[str, Any]], list[int]]:
+    rows, lines = [], []
+    for line, words in enumerate(text.split("\n"), start=1):
+        if not words.strip():
+            continue
+        try:
+            row = json.loads(words)
+        except (ValueError, RecursionError) as error:
+            raise FileProblem(f"{path}: line {line} is not JSON", seen=str(error)[:120]) from error
+        if not isinstance(row, dict):
+            raise FileProblem(f"{path}: line {line} is no JSON object", seen=type(row).__name__, allowed='{"name": …}')
+        rows.append(row)
+        lines.append(line)
+    if not rows:
+        raise InvalidInput(f"{path} is empty", allowed="one JSON object a line")
+    return rows, lines
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in row.items():
+        inside = value.items() if isinstance(value, dict) else ()
+        found |= {f"{key}.{name}": item for name, item in inside} if inside else {key: value}
+    return found
