@@ -123,8 +123,10 @@ def test_a_comparison_fits_the_terminal(
     monkeypatch.setattr("calibrant.cli.commands.compare.table_width", lambda: width)
     assert main(["compare", str(file), "--methods", "scaling-binning,ts", "-q"]) == 0
     shown = capsys.readouterr().out
-    assert "…" not in shown
-    assert max(len(line) for line in shown.splitlines()) <= width
+    table, recommendation = shown.strip().rsplit("\n\n", 1)
+    assert "…" not in table
+    assert max(len(line) for line in table.splitlines()) <= width
+    assert "one standard error" in recommendation
     assert ("cwece" in shown, "accuracy" in shown) == (width > 80, True)
 
 
@@ -172,7 +174,8 @@ def test_compare_and_save_the_choice(file: Path, capsys: pytest.CaptureFixture[s
     assert main(["compare", str(file), "--methods", "ts,platt", "-o", str(out), "--sizes", "20,100"]) == 0
     captured = capsys.readouterr()
     assert "→ ts" in captured.out
-    assert "lowest" in captured.err
+    assert "lowest" in captured.out
+    assert captured.err.splitlines() == [f"saved ts to {out}"]
     assert out.exists()
     assert main(["compare", str(file), "--methods", "ts", "--cv", "3", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

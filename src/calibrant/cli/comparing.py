@@ -5,11 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..errors import InvalidInput
-from ..files import Dataset, read
+from ..files import Dataset, Rows, read
 from ..reports import Context
 from ..selection import Comparison, compare
+from ..validation import says_nothing
 from .facts import doubts, facts
+from .measuring import in_order_of, refuse_moved_positions
+from .output import say
 
 __all__ = ["compared", "report_context"]
 
@@ -23,13 +29,16 @@ def compared(data: Dataset, seed: int, progress: Any, settings: dict[str, Any], 
     if other.kind != data.kind:
         raise InvalidInput(f"{data.path} holds {data.kind}, {other.path} holds {other.kind}")
     use_test = test is not None and (settings["cv"] is None or settings["test"] is not None)
+    if not use_test:
+        test = None
+    cv = settings["cv"] or 5
     return compare(
-        rows.scores,
+        data.named(rows.scores),
         data.labels(rows),
-        methods=wanted if wanted in ("fast", "all") else [name.strip() for name in wanted.split(",")],
-        cv=settings["cv"] or 5,
+        methods=[name.strip() for name in wanted.split(",")] if "," in wanted else wanted,
+        cv=cv,
         repeats=settings["repeats"],
-        test=(test.scores, other.labels(test), test.embeddings, test.groups) if use_test and test is not None else None,
+        test=None if test is None else _test(data, other, test),
         inputs=data.kind,
         classes=None if data.plain_classes else data.classes,
         sample_weight=rows.weights,
@@ -37,30 +46,39 @@ def compared(data: Dataset, seed: int, progress: Any, settings: dict[str, Any], 
         groups=rows.groups,
         metric=settings["metric"],
         preserve_accuracy=settings["preserve_accuracy"],
-        sizes=settings["sizes"],
+        sizes=_sizes(settings["sizes"], len(rows) if test is not None else len(rows) * (cv - 1) // cv),
         random_state=seed,
         progress=progress,
     )
 
 
-def report_context(data: Dataset, title: str | None, settings: dict[str, Any], seed: int) -> Context:
-    """Return where the numbers of a report come from."""
+def _test(data: Dataset, other: Dataset, test: Rows) -> tuple[Any, ...]:
+    """The rows to judge on, their columns in the order of the data to fit on: names decide."""
+    names = None if says_nothing(data.class_names) else data.class_names
+    order = in_order_of(names, data.classes, other, data.path)
+    refuse_moved_positions(other, order)
+    scores: NDArray[Any] = test.scores if order is None else np.ascontiguousarray(test.scores[:, order])
+    return data.named(scores), other.labels(test), test.embeddings, test.groups
+
+
+def _sizes(wanted: list[int], most: int) -> list[int]:
+    """The sizes of a learning curve that there are rows for."""
+    beyond = [size for size in wanted if size > most]
+    if beyond and len(beyond) == len(wanted):
+        raise InvalidInput(f"--sizes asks for more rows than the {most} there are to fit on", seen=str(min(beyond)))
+    if beyond:
+        say(f"left out of --sizes, as there are {most} rows to fit on: {', '.join(map(str, beyond))}")
+    return [size for size in wanted if size <= most]
+
+
+def report_context(data: Dataset, title: str | None, command: str) -> Context:
+    """Return where the numbers of a report come from; ``command`` reproduces it."""
     found: dict[str, Any] = {"file": data.path, "SHA-256": data.digest, "scores": data.kind}
     of_parts = {name: facts(data, rows) for name, rows in data.parts.items()}
     for key in dict.fromkeys(key for told in of_parts.values() for key in told if key != "keys"):
         found[_FACTS.get(key, key.replace("_", " "))] = {name: told.get(key) for name, told in of_parts.items()}
-    told = {key: value for key, value in settings.items() if value and value != _DEFAULTS.get(key)}
-    words = [
-        f"--{key.replace('_', '-')}" + ("" if value is True else f" {_word(value)}") for key, value in told.items()
-    ]
-    command = " ".join(["calibrant report", data.path, *words, f"--seed {seed}"])
     names = tuple(data.class_names)
     return Context(title or f"Calibration of {Path(data.path).name}", found, command, names, doubts(data))
 
 
 _FACTS = {"scores": "values"}
-_DEFAULTS = {"methods": "fast", "repeats": 1, "metric": "nll"}
-
-
-def _word(value: Any) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)

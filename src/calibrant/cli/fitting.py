@@ -21,7 +21,8 @@ def fit(calibrator: Calibrator, data: Dataset) -> Calibrator:
     calibrator.set_params(classes=None if data.plain_classes and not embedded else data.classes)
     announce(calibrator, data)
     rows = data.fit
-    return calibrator.fit(inputs_of(calibrator, data, rows), data.labels(rows), sample_weight=rows.weights)
+    inputs = inputs_of(calibrator, data, rows)
+    return calibrator.fit(inputs if embedded else data.named(inputs), data.labels(rows), sample_weight=rows.weights)
 
 
 def judge(fitted: Calibrator, data: Dataset, rows: Rows) -> dict[str, dict[str, float]]:

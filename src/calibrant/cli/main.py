@@ -14,6 +14,7 @@ import click
 
 from .. import __version__
 from ..errors import CalibrantError, CalibrationWarning, FileProblem, MissingExtra
+from .hints import in_options
 
 __all__ = ["COMMANDS", "EXIT_CODES", "main", "program"]
 
@@ -145,10 +146,9 @@ def _explain(error: Exception) -> tuple[int, str]:
         path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "calibrant"
         code = 4 if isinstance(error, click.FileError) else 2
         return code, f"{error.format_message()} (see {path} --help)"
-    if isinstance(error, (FileProblem, MissingExtra)):
-        return 4, str(error)
     if isinstance(error, CalibrantError):
-        return 3, str(error)
+        told = type(error)(error.what, seen=error.seen, allowed=error.allowed, hint=in_options(error.hint))
+        return 4 if isinstance(error, (FileProblem, MissingExtra)) else 3, str(told)
     if isinstance(error, OSError):
         return 4, f"{error.filename or 'a file'}: {error.strerror or error}"
     if isinstance(error, MemoryError):
@@ -162,7 +162,7 @@ def _say(text: str) -> None:
 
 
 def _show_warning(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
-    _say(f"warning: {message}")
+    _say(f"warning: {in_options(str(message))}")
 
 
 def _silent(*_: Any) -> None:

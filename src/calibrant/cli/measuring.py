@@ -5,24 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import softmax
 from ..errors import InvalidInput
 from ..files import Dataset, Rows
 from ..metrics.summary import measure
-from ..validation import as_scores
+from ..validation import as_scores, column_order
 
 if TYPE_CHECKING:
     from ..calibrator import Calibrator
 
-__all__ = ["announce", "inputs_of", "measured_parts", "predict", "probabilities", "with_classes_of"]
+__all__ = ["announce", "in_order_of", "inputs_of", "measured_parts", "predict", "probabilities", "with_classes_of"]
 
 
 def announce(calibrator: Calibrator, data: Dataset) -> None:
     """Tell a map on scores what the file says they are."""
     if calibrator.traits.needs == "scores":
-        data.need_scores(type(calibrator).__name__)
+        data.need_scores(calibrator.called)
         calibrator.set_params(inputs=data.kind)
 
 
@@ -42,30 +43,75 @@ def inputs_of(calibrator: Calibrator, data: Dataset, rows: Rows) -> NDArray[Any]
         return rows.scores
     if rows.embeddings is None:
         raise InvalidInput(
-            f"{type(calibrator).__name__} needs embeddings, and {data.path} has none",
+            f"{calibrator.called} needs embeddings, and {data.path} has none",
             allowed="a key named embeddings",
             hint="name the one that holds them with --embeddings",
         )
     return rows.embeddings
 
 
+def in_order_of(names: Any, classes: Any, data: Dataset, whose: str) -> NDArray[np.int64] | None:
+    """Return which column of the file is the first, second, … class of ``whose``; None where position decides.
+
+    ``names`` are those of its columns, if it has any; ``classes`` its classes.
+    """
+    event = next(iter(data.parts.values())).scores.ndim == 1
+    if event or data.kind == "embeddings" or len(classes) != len(data.class_names):
+        return None
+    try:
+        return column_order(data.class_names, names, classes)
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"{data.path} names other classes than {whose}",
+            seen=error.seen,
+            allowed=error.allowed,
+            hint="rename the columns, or choose others with --scores",
+        ) from error
+
+
+def _places(fitted: Calibrator, data: Dataset) -> NDArray[np.int64] | None:
+    embedded = fitted.traits.needs == "embeddings"  # whose columns are no classes
+    names = None if embedded else getattr(fitted, "feature_names_in_", None)
+    return in_order_of(names, fitted.classes_, data, "the map was fitted on")
+
+
+def refuse_moved_positions(data: Dataset, order: NDArray[np.int64] | None) -> None:
+    """Raise where labels are the numbers of columns, and the columns come in another order than they did before."""
+    moved = order is not None and bool((order != np.arange(len(order))).any())
+    if moved and data.has_labels_by_position:
+        raise InvalidInput(
+            f"{data.path} has its columns in another order, and labels that number them: what 0 means is not certain",
+            seen=", ".join(list(data.class_names)[:6]),
+            hint="write the labels as names, or put the columns into the order they had",
+        )
+
+
 def predict(fitted: Calibrator, data: Dataset, rows: Rows) -> NDArray[Any]:
-    """Return a fitted map's probabilities; logits and probabilities are both welcome, whatever it was fitted on."""
+    """Return a fitted map's probabilities, a column for each of the file's own classes, in their order.
+
+    Names decide which is which. Logits and probabilities are both welcome, whatever the map was fitted on.
+    """
     announce(fitted, data)
     if len(fitted.classes_) != len(data.classes):
         raise InvalidInput(
             "the map and the data have different numbers of classes",
             seen=f"{len(fitted.classes_)} in the map, {len(data.classes)} in {data.path}",
         )
-    return fitted.predict_proba(inputs_of(fitted, data, rows))
+    order, inputs = _places(fitted, data), inputs_of(fitted, data, rows)
+    if order is None:
+        return fitted.predict_proba(inputs)
+    answer = fitted.predict_proba(inputs if fitted.traits.needs == "embeddings" else inputs[:, order])
+    return answer[:, np.argsort(order)]
 
 
 def probabilities(data: Dataset, rows: Rows, fitted: Calibrator | None = None) -> NDArray[Any]:
     """Return probabilities as they came or as a map corrects them: (n, K), or (n,) for the probability of an event."""
-    raw = fitted is None
-    if raw:
+    if fitted is None:
         data.need_scores("measuring without a map")
-    found = softmax(as_scores(rows.scores, data.kind).logits) if raw else predict(fitted, data, rows)
+        found = softmax(as_scores(rows.scores, data.kind).logits)
+    else:
+        refuse_moved_positions(data, _places(fitted, data))
+        found = predict(fitted, data, rows)
     return found[:, 1] if rows.scores.ndim == 1 else found
 
 
@@ -81,12 +127,18 @@ def measured(data: Dataset, rows: Rows, fitted: Calibrator | None, seed: int) ->
     p, y = probabilities(data, rows, fitted), data.labels(rows)
     classes = data.classes if p.ndim == 2 and not data.plain_classes else None
     found = measure(y, p, sample_weight=rows.weights, classes=classes, random_state=seed)
-    figures = {"accuracy" if p.ndim == 2 else "event_rate": found.accuracy, **found.metrics}
+    figures = {
+        name: {"value": i.estimate, "low": i.low, "high": i.high, "norm": i.norm, "note": i.note}
+        for name, i in found.figures.items()
+    }
+    test = {name: getattr(found.test, name) for name in ("tested", "statistic", "pvalue", "floor")}
     return {
         "rows": found.n,
         "classes": found.n_classes,
+        "event": found.is_event,
         "verdict": found.verdict,
+        "shape": found.shape,
         "confidence": found.confidence,
-        "metrics": {name: {"value": i.estimate, "low": i.low, "high": i.high} for name, i in figures.items()},
-        "test": {"tested": found.test.tested, "statistic": found.test.statistic, "pvalue": found.test.pvalue},
+        "metrics": figures,
+        "test": test,
     }

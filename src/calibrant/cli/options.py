@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import shlex
 from collections.abc import Callable
 from typing import Any
 
 import click
 
 __all__ = [
+    "command_line",
     "common",
     "compare_options",
     "data_options",
@@ -54,6 +56,7 @@ _DATA_OPTIONS = [
     click.option("--weights", metavar="NAME", help="Key or column of the weights of the rows."),
     click.option("--groups", metavar="NAME", help="Key or column of the groups of the rows."),
     click.option("--part", metavar="NAME", help="Use this part of a split, or this set, alone."),
+    click.option("--percent", is_flag=True, help="Probabilities are written as percentages."),
     click.option("--allow-torch", is_flag=True, help="Read .pt files, with torch's weights-only loader."),
 ]
 
@@ -63,7 +66,7 @@ def data_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def wrapped(*arguments: Any, **keywords: Any) -> Any:
-        keys = ("kind", "scores", "labels", "embeddings", "weights", "groups", "part", "allow_torch")
+        keys = ("kind", "scores", "labels", "embeddings", "weights", "groups", "part", "percent", "allow_torch")
         names = {key: keywords.pop(key) for key in keys}
         return function(*arguments, names=names, **keywords)
 
@@ -113,11 +116,40 @@ def writable(ctx: click.Context, parameter: click.Parameter, path: str | None) -
     return path
 
 
-def read_data(path: str, names: dict[str, Any]) -> Any:
+def read_data(path: str, names: dict[str, Any], *, every_part: bool = False) -> Any:
     """Read a data file with the names the user gave."""
     from ..files import read
 
-    return read(path, **names)
+    return read(path, **names, every_part=every_part)
+
+
+_SAY_NOTHING = ("as_json", "quiet", "threads")  # options that change no figure
+
+
+def command_line() -> str:
+    """Return the command that is running, with every option that was given, as it can be typed again."""
+    ctx = click.get_current_context()
+    arguments, options = [], []
+    for parameter in ctx.command.params:
+        name = str(parameter.name)
+        if isinstance(parameter, click.Argument):
+            arguments.append(str(ctx.params[name]))
+        elif name == "seed" or (name in ctx.params and name not in _SAY_NOTHING and _was_given(ctx, name)):
+            options += _words(max(parameter.opts, key=len), ctx.params[name])
+    return shlex.join([*ctx.command_path.split(), *arguments, *options])
+
+
+def _was_given(ctx: click.Context, name: str) -> bool:
+    source = ctx.get_parameter_source(name)
+    return source in (click.core.ParameterSource.COMMANDLINE, click.core.ParameterSource.ENVIRONMENT)
+
+
+def _words(option: str, value: Any) -> list[str]:
+    if value is True:
+        return [option]
+    if isinstance(value, tuple):  # an option that may be repeated
+        return [word for one in value for word in (option, str(one))]
+    return [option, ",".join(map(str, value)) if isinstance(value, list) else str(value)]
 
 
 def method_names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:

@@ -15,7 +15,17 @@ import click
 from .. import __version__
 from ..progress import Progress, reporting
 
-__all__ = ["number", "plain", "print_json", "print_table", "progress", "say", "table_width"]
+__all__ = [
+    "columns_that_fit",
+    "number",
+    "plain",
+    "print_json",
+    "print_table",
+    "print_words",
+    "progress",
+    "say",
+    "table_width",
+]
 
 JSON_FORMAT = 1
 
@@ -23,9 +33,16 @@ JSON_FORMAT = 1
 def say(text: str, quiet: bool = False) -> None:
     """Write a message to standard error."""
     if not quiet:
-        if sys.stderr.isatty():
-            text = "\n".join(click.wrap_text(line, _columns()) for line in text.split("\n"))
-        click.echo(text, err=True)
+        click.echo(_wrapped(text) if sys.stderr.isatty() else text, err=True)
+
+
+def print_words(text: str) -> None:
+    """Write a finding in words to standard output."""
+    click.echo(_wrapped(text) if sys.stdout.isatty() else text)
+
+
+def _wrapped(text: str) -> str:
+    return "\n".join(click.wrap_text(line, _columns()) for line in text.split("\n"))
 
 
 def _columns() -> int:
@@ -60,6 +77,8 @@ def number(value: Any, digits: int = 4) -> str:
     """Return a number for people."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
+    if isinstance(value, float) and math.isinf(value):
+        return "∞" if value > 0 else "-∞"
     return f"{value:.{digits}f}" if isinstance(value, float) else str(value)
 
 
@@ -76,6 +95,17 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, left: 
     for row in rows:
         table.add_row(*(cell if isinstance(cell, Text) else Text(number(cell)) for cell in row))
     Console(file=sys.stdout, width=table_width(), highlight=False, soft_wrap=False).print(table)
+
+
+def columns_that_fit(columns: Sequence[str], rows: Sequence[Sequence[Any]], prose: dict[str, int] | None = None) -> int:
+    """Return how many of the columns, from the left, stand side by side; only ``prose`` breaks, from this width on."""
+    used, between = 0, 3  # characters between two columns
+    for i, column in enumerate(columns):
+        width = max(len(column), *(len(number(row[i])) for row in rows))
+        used += min(width, (prose or {}).get(column, width)) + (between if i else 0)
+        if used > table_width():
+            return max(i, 1)
+    return len(columns)
 
 
 def progress(words: str, quiet: bool = False) -> contextlib.AbstractContextManager[Progress]:

@@ -16,17 +16,24 @@ __all__ = ["command"]
 @click.command(
     "apply",
     help=COMMANDS["apply"]
-    + "\n\nThe output holds the probabilities, and the labels where FILE has some: .npz, .npy, .csv, .tsv or .parquet, "
-    "or - for a table on standard output.",
+    + "\n\nNames decide which column is which class; files without names go by position. A table (.csv, .tsv, .jsonl, "
+    ".parquet, .arrow) keeps its columns, and has new ones behind them: calibrated_CLASS, or calibrated_COLUMN for "
+    "the probability of one event. From .npz, .npy and the like the output holds the probabilities, and the labels "
+    "where FILE has some.",
 )
 @click.argument("calibrator", metavar="MAP")
 @click.argument("file", metavar="FILE")
 @click.option(
     "-o", "--output", callback=writable, required=True, metavar="PATH", help="Where to write; - for standard output."
 )
+@click.option(
+    "--prefix", default="calibrated_", show_default=True, help="What the names of new columns of a table begin with."
+)
 @data_options
 @common
-def command(calibrator: str, file: str, output: str, names: Any, as_json: bool, seed: int, quiet: bool) -> None:
+def command(
+    calibrator: str, file: str, output: str, prefix: str, names: Any, as_json: bool, seed: int, quiet: bool
+) -> None:
     """Apply a saved map to the scores of a file."""
     from ...files.writing import write_probabilities
     from ...loading import load
@@ -35,9 +42,9 @@ def command(calibrator: str, file: str, output: str, names: Any, as_json: bool, 
     if output == "-" and as_json:
         raise click.UsageError("--json and --output - both claim standard output; hint: name a file")
     fitted = load(calibrator)
-    data = with_classes_of(fitted, read_data(file, names))
+    data = with_classes_of(fitted, read_data(file, names, every_part=True))
     parts = {name: predict(fitted, data, rows) for name, rows in data.parts.items()}
-    write_probabilities(output, data, parts)
+    write_probabilities(output, data, parts, prefix)
     rows = {name or "all": len(p) for name, p in parts.items()}
     if as_json:
         print_json("apply", calibrator=calibrator, file=file, output=output, rows=rows)

@@ -8,7 +8,7 @@ import click
 
 from ..main import COMMANDS
 from ..options import common, compare_options, data_options, read_data, writable
-from ..output import print_json, print_table, progress, say, table_width
+from ..output import columns_that_fit, number, print_json, print_table, print_words, progress, say, table_width
 
 __all__ = ["command"]
 
@@ -41,7 +41,7 @@ def command(file: str, output: str | None, names: Any, as_json: bool, seed: int,
     print_comparison(found)
     if found.settings["left_out"]:
         say(f"left out, as {file} has no embeddings: {', '.join(found.settings['left_out'])}", quiet)
-    say(found.reason, quiet)
+    print_words(f"\n{found.reason}")
     if output is not None:
         say(f"saved {found.best_} to {output}", quiet)
 
@@ -60,9 +60,22 @@ def print_comparison(found: Any) -> None:
         rest = {"keeps": row.keeps, "parameters": f"{row.parameters:g}", "fit s": f"{row.fit_seconds:.3f}"}
         rows.append((mark + row.name, *figures, *(rest[name] for name in last)))
     print_table(("  map", *shown, *last), rows)
-    for curve in found.curves:
-        points = [f"{e.value:.4f}" for e in curve.estimates]
-        print_table((f"  {curve.metric} at rows", *map(str, curve.sizes)), [(f"  {curve.name}", *points)])
+    if found.curves:
+        _print_curves(found.curves)
+
+
+def _print_curves(curves: Any) -> None:
+    """Print the learning curves: a line a map, a column a size, in as many tables as the width needs."""
+    sizes = curves[0].sizes
+    click.echo(f"\n  held-out {curves[0].metric} by rows to fit on")
+    rows = [(f"  {curve.name}", *(number(e.value) for e in curve.estimates)) for curve in curves]
+    columns, start = ("  map", *map(str, sizes)), 1
+    while start < len(columns):
+        head = (columns[0], *columns[start:])
+        shown = max(columns_that_fit(head, [(row[0], *row[start:]) for row in rows]), 2)
+        stop = start + shown - 1
+        print_table(head[:shown], [(row[0], *row[start:stop]) for row in rows])
+        start = stop
 
 
 def _columns(found: Any, width: int) -> tuple[dict[str, bool], tuple[str, ...]]:

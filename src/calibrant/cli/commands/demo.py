@@ -6,7 +6,7 @@ import click
 
 from ..main import COMMANDS
 from ..options import common, writable
-from ..output import print_json, progress, say
+from ..output import print_json, print_words, progress, say
 from .compare import print_comparison
 
 __all__ = ["command"]
@@ -44,5 +44,5 @@ def command(output: str, as_json: bool, seed: int, quiet: bool) -> None:
         print_json("demo", output=output, **found.to_dict())
         return
     print_comparison(found)
-    say(found.reason, quiet)
+    print_words(f"\n{found.reason}")
     say(f"The report is in {output}: open it in a browser.", quiet)

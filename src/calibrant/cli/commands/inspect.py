@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -20,10 +19,9 @@ __all__ = ["command"]
 @common
 def command(file: str, names: Any, as_json: bool, seed: int, quiet: bool) -> None:
     """Tell what is in a file."""
-    from ...files.reading import FORMATS
+    from ...files.reading import FORMATS, ending
 
-    suffix = Path(file).suffix.lower()
-    is_data = suffix in FORMATS or file == "-"
+    is_data = ending(file) in FORMATS or file == "-"
     facts = _data_facts(read_data(file, names)) if is_data else _map_facts(file)
     if as_json:
         print_json("inspect", file=file, what="data" if is_data else "map", **facts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import click
@@ -9,7 +10,7 @@ import click
 from ..gates import check_gates, parse_gates
 from ..main import COMMANDS
 from ..options import common, data_options, read_data
-from ..output import print_json, print_table, say
+from ..output import number, print_json, print_table, print_words, say
 
 __all__ = ["command"]
 
@@ -18,11 +19,12 @@ __all__ = ["command"]
     "measure",
     help=COMMANDS["measure"]
     + "\n\nJudges the test part of a split, and the only part otherwise. As a gate in a pipeline: --fail-if "
-    '"ece_sweep > 0.02" ends with code 1 when it holds.',
+    '"ece_sweep > 0.02" ends with code 1 when it holds. A rule may also be about an end of an interval ("ece.high > '
+    '0.05") or the p-value of the test ("p < 0.01").',
 )
 @click.argument("file", metavar="FILE")
 @click.option("--calibrator", metavar="MAP", help="Apply this saved map first.")
-@click.option("--fail-if", "gates", multiple=True, metavar="RULE", help='Such as "ece > 0.02"; may be repeated.')
+@click.option("--fail-if", "gates", multiple=True, metavar="RULE", help='Such as "ece.high > 0.05"; may be repeated.')
 @data_options
 @common
 def command(
@@ -42,7 +44,7 @@ def command(
         print_json("measure", file=file, calibrator=calibrator, kind=data.kind, parts=found, failed=failed)
     else:
         for name, part in found.items():
-            _print(file, name, part, quiet)
+            _print(file, name, part)
     if any(rows.groups is not None for rows in data.parts.values()):
         say("the intervals treat rows as independent: groups are used by compare, not here", quiet)
     for text in failed:
@@ -56,8 +58,25 @@ def _load(path: str) -> Any:
     return load(path)
 
 
-def _print(file: str, name: str, part: dict[str, Any], quiet: bool) -> None:
-    rows = [(metric, f["value"], f"[{f['low']:.4f}, {f['high']:.4f}]") for metric, f in part["metrics"].items()]
+def _print(file: str, name: str, part: dict[str, Any]) -> None:
+    figures = part["metrics"]
+    notes = list(dict.fromkeys(f["note"] for f in figures.values() if f["note"]))
+    rows = [
+        (metric, f["norm"] or "", number(f["value"]), _interval(f) + _stars(f, notes)) for metric, f in figures.items()
+    ]
     where = f"{file} ({name})" if name else file
-    print_table((f"{where}: {part['rows']} rows, {part['classes']} classes", "value", "95 % interval"), rows)
-    say(part["verdict"], quiet)
+    what = "one event" if part["event"] else f"{part['classes']} classes"
+    print_words(f"{where}: {part['rows']:,} rows, {what}\n")
+    print_table(("", "norm", "value", "95 % interval"), rows)
+    for note in notes:
+        print_words(f"{_stars({'note': note}, notes).strip()} {note}")
+    print_words(f"\n{part['verdict']}")
+
+
+def _interval(figure: dict[str, Any]) -> str:
+    known = all(figure[end] is not None and math.isfinite(figure[end]) for end in ("low", "high"))
+    return f"[{figure['low']:.4f}, {figure['high']:.4f}]" if known else "–"
+
+
+def _stars(figure: dict[str, Any], notes: list[str]) -> str:
+    return f" {'*' * (1 + notes.index(figure['note']))}" if figure["note"] else ""

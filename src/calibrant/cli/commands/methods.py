@@ -6,7 +6,7 @@ import click
 
 from ..main import COMMANDS
 from ..options import common
-from ..output import print_json, print_table
+from ..output import columns_that_fit, print_json, print_table, say
 
 __all__ = ["command"]
 
@@ -34,6 +34,9 @@ def command(as_json: bool, seed: int, quiet: bool) -> None:
         ]
         print_json("methods", methods=rows)
         return
-    columns = ("name", "what it is", "keeps", "makes true", "parameters", "needs", "source")
-    cells = [(e.name, e.summary, t.preserves, t.calibrates, t.parameters, t.needs, e.source) for e, t in found]
-    print_table(columns, cells, left=7)
+    columns = ("name", "what it is", "keeps", "makes true", "needs", "parameters", "source")
+    cells = [(e.name, e.summary, t.preserves, t.calibrates, t.needs, t.parameters, e.source) for e, t in found]
+    shown = columns_that_fit(columns, cells, {"what it is": 36})
+    print_table(columns[:shown], [row[:shown] for row in cells], left=shown)
+    if shown < len(columns):
+        say(f"in a wider window, or with --json: {', '.join(columns[shown:])}", quiet)

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from ..main import COMMANDS
-from ..options import common, compare_options, data_options, read_data, writable
-from ..output import print_json, progress, say
+from ..options import command_line, common, compare_options, data_options, read_data, writable
+from ..output import print_json, print_words, progress, say
 
 __all__ = ["command"]
 
@@ -45,8 +45,9 @@ def command(
     data = read_data(file, names)
     with progress("comparing", quiet) as advance:
         found = compared(data, seed, advance, settings, names)
-    report(found, output, report_context(data, title, settings, seed))
+    report(found, output, report_context(data, title, command_line()))
     if as_json:
         print_json("report", file=file, output=output, best=found.best_, reason=found.reason)
     else:
-        say(f"{found.reason}\nwrote {output}", quiet)
+        print_words(found.reason)
+        say(f"wrote {output}", quiet)

@@ -1,0 +1,34 @@
+"""What the library advises in Python, as the command line says it."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["in_options"]
+
+_SAID: list[tuple[str, str]] = [
+    (r'inputs="probabilities"', "--kind probs"),
+    (r'inputs="logits"', "--kind logits"),
+    (
+        r"pass classes=\[…\][^;]*",
+        "name the columns by their classes, as in p_ant,p_bee, or give the names in a key classes",
+    ),
+    (r"percentages must be divided by 100", "if these are percentages, pass --percent"),
+    (r"\ba smaller cv\b", "a smaller --cv"),
+    (r"\ba test set\b", "--test FILE"),
+    # Parameters of maps, whatever they are called.
+    (r"""\b([a-z_]+)=["']?([A-Za-z0-9_.-]+)["']?""", r"--set \1=\2"),
+]
+
+
+def in_options(text: str) -> str:
+    """Return advice with options where it names arguments.
+
+    Examples
+    --------
+    >>> in_options('pass inputs="probabilities", or projection="lda"')
+    'pass --kind probs, or --set projection=lda'
+    """
+    for pattern, words in _SAID:
+        text = re.sub(rf"(?<!--set ){pattern}" if "\\1" in words else pattern, words, text)
+    return text
