@@ -72,29 +72,25 @@ void bind_mixture(nb::module_& m) {
         },
         "columns"_a.noconvert(), "weights"_a.none(), "w"_a, "threads"_a);
     m.def(
+        "convex_on_simplex",
+        [](Matrix<double> gram) {
+            if (gram.shape(0) != gram.shape(1)) throw nb::value_error("gram is not square");
+            return calibrant::convex_on_simplex(gram.data(), gram.shape(0));
+        },
+        "gram"_a);
+    m.def(
         "best_quadratic",
-        [](Matrix<double> gram, Vector<double> linear) {
+        [](Matrix<double> gram, Vector<double> linear, Vector<double> start) {
             const std::size_t parts = linear.shape(0);
-            if (gram.shape(0) != parts || gram.shape(1) != parts) throw nb::value_error("gram and linear do not fit");
+            if (gram.shape(0) != parts || gram.shape(1) != parts || start.shape(0) != parts)
+                throw nb::value_error("gram, linear and start do not fit");
             auto out = fresh<double>({parts});
+            std::copy(start.data(), start.data() + parts, out.data());
             nb::gil_scoped_release release;
             calibrant::best_quadratic(gram.data(), linear.data(), parts, out.data());
             return out;
         },
-        "gram"_a, "linear"_a);
-    m.def(
-        "best_mixture",
-        [](Matrix<double> columns, Weights weights, Vector<double> start, int most, int threads) {
-            const std::size_t parts = columns.shape(1);
-            if (start.shape(0) != parts || (weights && weights->shape(0) != columns.shape(0)))
-                throw nb::value_error("columns, weights and start do not fit");
-            auto out = fresh<double>({parts});
-            std::copy(start.data(), start.data() + parts, out.data());
-            nb::gil_scoped_release release;
-            calibrant::best_mixture(columns.data(), data_of(weights), columns.shape(0), parts, most, threads, out.data());
-            return out;
-        },
-        "columns"_a.noconvert(), "weights"_a.none(), "start"_a, "most"_a, "threads"_a);
+        "gram"_a, "linear"_a, "start"_a);
 }
 
 }  // namespace

@@ -90,27 +90,25 @@ bool solve(double* rows, std::int64_t size, double* x) {
     return true;
 }
 
-// The optimum where only the parts of a face have weight; false where it leaves the simplex. A face whose equations are
-// singular needs no answer: a smaller one has an optimum that is as good.
-bool best_on_face(const double* gram, const double* linear, std::int64_t parts, const std::vector<std::int64_t>& face,
-                  double* w) {
+// x: the optimum over weights of any sign that sum to one, only those of a face not zero; false where its equations are
+// singular to rounding.
+bool best_on_face(const double* gram, const double* linear, std::int64_t parts, const std::vector<char>& chosen, double* x) {
+    std::vector<std::int64_t> face;
+    for (std::int64_t j = 0; j < parts; ++j)
+        if (chosen[j]) face.push_back(j);
     const std::int64_t size = face.size(), width = size + 2;
-    std::vector<double> rows((size + 1) * width, 1.0), x(size + 1);
+    std::vector<double> rows((size + 1) * width, 1.0), inside(size + 1);
     for (std::int64_t i = 0; i < size; ++i) {
         for (std::int64_t j = 0; j < size; ++j) rows[i * width + j] = gram[face[i] * parts + face[j]];
         rows[i * width + size + 1] = linear[face[i]];
     }
     rows[size * width + size] = 0.0;  // the last equation: the weights sum to one
-    if (!solve(rows.data(), size + 1, x.data())) return false;
-    double sum = 0, total = 0;
-    for (std::int64_t i = 0; i < size; ++i) {
-        if (!(x[i] >= -1e-12)) return false;
-        sum += x[i];
-        total += std::max(x[i], 0.0);
-    }
-    if (!(std::abs(sum - 1.0) <= 1e-9)) return false;
-    std::fill(w, w + parts, 0.0);
-    for (std::int64_t i = 0; i < size; ++i) w[face[i]] = std::max(x[i], 0.0) / total;
+    if (!solve(rows.data(), size + 1, inside.data())) return false;
+    double sum = 0;
+    for (std::int64_t i = 0; i < size; ++i) sum += inside[i];
+    if (!(std::abs(sum - 1.0) <= 1e-6)) return false;
+    std::fill(x, x + parts, 0.0);
+    for (std::int64_t i = 0; i < size; ++i) x[face[i]] = inside[i] / sum;
     return true;
 }
 
@@ -118,6 +116,38 @@ double dot(const double* a, const double* b, std::int64_t size) {
     double sum = 0;
     for (std::int64_t i = 0; i < size; ++i) sum += a[i] * b[i];
     return sum;
+}
+
+constexpr double kHold = 1e-10;     // part of the largest entry that holds a quadratic to its start
+constexpr double kSlack = 1e-10;    // part of the largest curvature by which a curvature below zero is rounding
+constexpr double kFlat = 1e-14;     // a slope that differs by less, in the same units, is the same
+constexpr double kMoved = 1e-12;    // a step of a weight below is rounding
+constexpr double kNothing = 1e-15;  // a weight below is rounding
+constexpr std::int64_t kTurns = 10;  // more than enough: a part is seldom taken in twice
+
+// Moves w to the optimum over the chosen parts, and on the way lets go of those that would have a negative weight. Tells
+// whether w has moved.
+bool move_to_best(const double* gram, const double* linear, std::int64_t parts, std::vector<char>& chosen, double* x,
+                  double* w) {
+    bool moved = false;
+    while (best_on_face(gram, linear, parts, chosen, x)) {
+        double share = 1.0;
+        std::int64_t first = -1;
+        for (std::int64_t j = 0; j < parts; ++j)
+            if (chosen[j] && x[j] <= kNothing && w[j] <= share * (w[j] - x[j])) {
+                share = w[j] > x[j] ? w[j] / (w[j] - x[j]) : 0.0;
+                first = j;
+            }
+        for (std::int64_t j = 0; j < parts; ++j) {
+            const double step = share * (x[j] - w[j]);
+            moved = moved || std::abs(step) > kMoved;
+            w[j] = chosen[j] ? std::max(w[j] + step, 0.0) : 0.0;
+        }
+        if (first < 0) return moved;
+        for (std::int64_t j = 0; j < parts; ++j)
+            if (j == first || (chosen[j] && x[j] <= kNothing && w[j] <= kNothing)) chosen[j] = 0, w[j] = 0;
+    }
+    return moved;
 }
 
 }  // namespace
@@ -136,60 +166,50 @@ void mixture_sums(const double* columns, const double* weights, std::int64_t n, 
         for (std::int64_t l = 0; l < j; ++l) hessian[j * parts + l] = hessian[l * parts + j];
 }
 
-void best_quadratic(const double* gram, const double* linear, std::int64_t parts, double* w) {
-    std::vector<double> trial(parts), slope(parts);
-    std::fill(w, w + parts, 1.0 / parts);
-    double best = std::numeric_limits<double>::infinity();
-    for (std::int64_t size = parts; size > 0; --size) {
-        std::vector<char> chosen(parts, 0);
-        std::fill(chosen.begin(), chosen.begin() + size, 1);
-        do {
-            std::vector<std::int64_t> face;
-            for (std::int64_t j = 0; j < parts; ++j)
-                if (chosen[j]) face.push_back(j);
-            if (!best_on_face(gram, linear, parts, face, trial.data())) continue;
-            for (std::int64_t j = 0; j < parts; ++j) slope[j] = dot(gram + j * parts, trial.data(), parts) - linear[j];
-            const double level = dot(slope.data(), trial.data(), parts);
-            const double value = 0.5 * (level - dot(linear, trial.data(), parts));
-            const bool optimal = *std::min_element(slope.begin(), slope.end()) >= level - 1e-12 * (1 + std::abs(level));
-            if (optimal || value < best) {
-                best = value;
-                std::copy(trial.begin(), trial.end(), w);
-            }
-            if (optimal) return;
-        } while (std::prev_permutation(chosen.begin(), chosen.end()));
+bool convex_on_simplex(const double* gram, std::int64_t parts) {
+    const std::int64_t size = parts - 1;  // directions e_j - e_0 span those in which weights still sum to one
+    std::vector<double> a(size * size);
+    double scale = 0;
+    for (std::int64_t i = 0; i < size; ++i)
+        for (std::int64_t j = 0; j < size; ++j) {
+            const double* row = gram + (i + 1) * parts;
+            a[i * size + j] = row[j + 1] - row[0] - gram[j + 1] + gram[0];
+            if (i == j) scale = std::max(scale, std::abs(a[i * size + j]));
+        }
+    for (std::int64_t p = 0; p < size; ++p) {  // Cholesky, with what rounding may take from a curvature of zero added
+        double* row = a.data() + p * size;
+        row[p] += kSlack * scale;
+        if (!(row[p] >= 0)) return false;
+        if (row[p] == 0) continue;
+        for (std::int64_t i = p + 1; i < size; ++i) {
+            const double factor = a[i * size + p] / row[p];
+            for (std::int64_t j = p; j < size; ++j) a[i * size + j] -= factor * row[j];
+        }
     }
+    return true;
 }
 
-void best_mixture(const double* columns, const double* weights, std::int64_t n, std::int64_t parts, int most, int threads,
-                  double* w) {
-    const std::int64_t width = 1 + parts + parts * parts;
-    std::vector<double> here(width), there(width), linear(parts), step(parts), trial(parts);
-    mixture_sums(columns, weights, n, parts, w, threads, here.data());
-    if (!std::isfinite(here[0])) {
-        std::fill(w, w + parts, 1.0 / parts);
-        mixture_sums(columns, weights, n, parts, w, threads, here.data());
+void best_quadratic(const double* gram, const double* linear, std::int64_t parts, double* w) {
+    double scale = 0;
+    for (std::int64_t j = 0; j < parts * parts; ++j) scale = std::max(scale, std::abs(gram[j]));
+    for (std::int64_t j = 0; j < parts; ++j) scale = std::max(scale, std::abs(linear[j]));
+    if (!(scale > 0) || !std::isfinite(scale)) return;
+    // In units of its largest entry, and held to the start a little: so the optimum is one point, and equations are sound.
+    std::vector<double> g(parts * parts), c(parts), x(parts), slope(parts);
+    for (std::int64_t j = 0; j < parts * parts; ++j) g[j] = gram[j] / scale;
+    for (std::int64_t j = 0; j < parts; ++j) g[j * parts + j] += kHold, c[j] = linear[j] / scale + kHold * w[j];
+    std::vector<char> chosen(parts), refused(parts, 0);
+    for (std::int64_t j = 0; j < parts; ++j) chosen[j] = w[j] > 0;
+    for (std::int64_t turn = 0; turn < kTurns * (parts + 1); ++turn) {
+        if (move_to_best(g.data(), c.data(), parts, chosen, x.data(), w)) std::fill(refused.begin(), refused.end(), 0);
+        for (std::int64_t j = 0; j < parts; ++j) slope[j] = dot(g.data() + j * parts, w, parts) - c[j];
+        const double level = dot(slope.data(), w, parts) - kFlat;
+        std::int64_t next = -1;
+        for (std::int64_t j = 0; j < parts; ++j)
+            if (!chosen[j] && !refused[j] && slope[j] < (next < 0 ? level : slope[next])) next = j;
+        if (next < 0) return;
+        chosen[next] = refused[next] = 1;  // refused until another step has moved the weights
     }
-    for (int i = 0; i < most; ++i) {
-        const double *slope = here.data() + 1, *curvature = slope + parts;
-        for (std::int64_t j = 0; j < parts; ++j) linear[j] = dot(curvature + j * parts, w, parts) - slope[j];
-        best_quadratic(curvature, linear.data(), parts, step.data());
-        for (std::int64_t j = 0; j < parts; ++j) step[j] -= w[j];
-        const double gain = dot(slope, step.data(), parts);
-        if (!(gain < -1e-13 * std::abs(here[0]))) break;
-        double size = 2.0;
-        do {
-            size *= 0.5;
-            for (std::int64_t j = 0; j < parts; ++j) trial[j] = w[j] + size * step[j];
-            mixture_sums(columns, weights, n, parts, trial.data(), threads, there.data());
-        } while (!(there[0] <= here[0] + 1e-4 * size * gain) && size > 1e-10);
-        if (size <= 1e-10) break;
-        std::copy(trial.begin(), trial.end(), w);
-        std::swap(here, there);
-    }
-    double total = 0;
-    for (std::int64_t j = 0; j < parts; ++j) total += w[j] = std::max(w[j], 0.0);
-    for (std::int64_t j = 0; j < parts; ++j) w[j] /= total;
 }
 
 }  // namespace calibrant

@@ -1,4 +1,4 @@
-// The log-loss of a mixture of given columns, with its derivatives in the weights, and the best weights.
+// The log-loss of a mixture of given columns, with its derivatives in the weights, and quadratics on the simplex.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,12 @@ namespace calibrant {
 void mixture_sums(const double* columns, const double* weights, std::int64_t n, std::int64_t parts, const double* w,
                   int threads, double* out);
 
-// w: the point of the simplex that minimises w'Gw / 2 - c'w, G positive semidefinite. Face by face, the largest first: the
-// first answer that is feasible and whose absent weights would not pay (Karush, Kuhn and Tucker) is the optimum. For few
-// parts, as there are 2^parts faces.
-void best_quadratic(const double* gram, const double* linear, std::int64_t parts, double* w);
+// Whether w'Gw is convex for weights that sum to one, but for rounding.
+bool convex_on_simplex(const double* gram, std::int64_t parts);
 
-// w, in and out: from there to the point of the simplex with the least loss of mixture_sums, a convex problem. Newton's
-// model is minimised exactly by best_quadratic, with a line search, until the promised gain is negligible.
-void best_mixture(const double* columns, const double* weights, std::int64_t n, std::int64_t parts, int most, int threads,
-                  double* w);
+// w, in and out: from there to the point of the simplex that minimises w'Gw / 2 - c'w, which is convex there; where that
+// is more than a point, to about the nearest. By an active set: from the optimum over some parts, the one whose weight would
+// pay most is taken in, and those that would become negative are let go (as Lawson and Hanson do for least squares).
+void best_quadratic(const double* gram, const double* linear, std::int64_t parts, double* w);
 
 }  // namespace calibrant

@@ -20,9 +20,12 @@ namespace calibrant {
 // exp(x) for x <= 0, without branches: x = n ln 2 + r with |r| <= ln(2)/2, exp(r) by a polynomial (its terms in pairs: a
 // processor waits for long chains), 2^n by its bits. Relative error below 2 ulp for what a normal number can hold; where n
 // is below the least exponent of these (and for -inf) the answer is exactly 0.
-CALIBRANT_INLINE float exp_nonpositive(float x) {
+// `exp_clamped` is the same for x that is at least `least_exponent` already, where the answer is 0.
+template <class T>
+constexpr T least_exponent = sizeof(T) == 4 ? T(-88) : T(-709);  // n = -127 or -1023: the bits of 2^n are those of 0
+
+CALIBRANT_INLINE float exp_clamped(float safe) {
     constexpr float magic = 12582912.0f;  // 1.5 * 2^23: adding it leaves round(x) in the low mantissa bits
-    const float safe = x < -88.0f ? -88.0f : x;   // there n = -127, and the bits of 2^n are those of 0
     const float shifted = safe * 1.44269504088896341f + magic;
     const float n = shifted - magic;
     float r = safe - n * 0.693145751953125f;
@@ -39,9 +42,8 @@ CALIBRANT_INLINE float exp_nonpositive(float x) {
     return p * scale;
 }
 
-CALIBRANT_INLINE double exp_nonpositive(double x) {
+CALIBRANT_INLINE double exp_clamped(double safe) {
     constexpr double magic = 6755399441055744.0;  // 1.5 * 2^52
-    const double safe = x < -709.0 ? -709.0 : x;  // there n = -1023
     const double shifted = safe * 1.4426950408889634074 + magic;
     const double n = shifted - magic;
     double r = safe - n * 6.93147180369123816490e-01;
@@ -57,6 +59,11 @@ CALIBRANT_INLINE double exp_nonpositive(double x) {
     double scale;
     std::memcpy(&scale, &bits, 8);
     return p * scale;
+}
+
+template <class T>
+CALIBRANT_INLINE T exp_nonpositive(T x) {
+    return exp_clamped(x < least_exponent<T> ? least_exponent<T> : x);
 }
 
 // log(1 + e) for 0 <= e <= 1 by the series of 2 artanh(f / (2 + f)), 1 + f being 1 + e or half of it.

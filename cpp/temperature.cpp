@@ -9,12 +9,20 @@
 namespace calibrant {
 namespace {
 
-// Moments of d = z - max under q = exp(beta * d): s0 = sum q, s1 = sum q d, s2 = sum q d^2, and the same for q^2.
+// Moments of e = beta * (z - max) under q = exp(e): s0 = sum q, s1 = sum q e, s2 = sum q e^2, and the same for q^2. They
+// are of the order of one whatever the scale of z: a sum of d^2 for logits of 1e30 would leave single precision.
 struct Moments {
     double s0 = 0, s1 = 0, s2 = 0, t0 = 0, t1 = 0, t2 = 0;
 };
 
 constexpr std::int64_t kChunk = 512;  // float lanes are emptied into doubles this often
+
+// beta * d where exp of it is not 0, and else the largest value where it is: 0 times it is then 0.
+template <class T>
+CALIBRANT_INLINE T exponent_of(T beta, T d) {
+    const T e = beta * d;
+    return e < least_exponent<T> ? least_exponent<T> : e;
+}
 
 template <bool squares, class T>
 CALIBRANT_INLINE Moments row_moments(const T* z, std::int64_t k, T top, T beta) {
@@ -24,16 +32,16 @@ CALIBRANT_INLINE Moments row_moments(const T* z, std::int64_t k, T top, T beta) 
         T s0 = 0, s1 = 0, s2 = 0, t0 = 0, t1 = 0, t2 = 0;
 #pragma omp simd reduction(+ : s0, s1, s2, t0, t1, t2)
         for (std::int64_t j = from; j < to; ++j) {
-            const T d = z[j] - top;
-            const T q = exp_nonpositive(beta * d);
-            const T qd = q * d;
+            const T e = exponent_of(beta, z[j] - top);
+            const T q = exp_clamped(e);
+            const T qe = q * e;
             s0 += q;
-            s1 += qd;
-            s2 += qd * d;
+            s1 += qe;
+            s2 += qe * e;
             if constexpr (squares) {
                 t0 += q * q;
-                t1 += q * qd;
-                t2 += qd * qd;
+                t1 += q * qe;
+                t2 += qe * qe;
             }
         }
         m.s0 += s0, m.s1 += s1, m.s2 += s2, m.t0 += t0, m.t1 += t1, m.t2 += t2;
@@ -41,28 +49,32 @@ CALIBRANT_INLINE Moments row_moments(const T* z, std::int64_t k, T top, T beta) 
     return m;
 }
 
+// p * x where a probability of 0 makes nothing of even an infinite x.
+CALIBRANT_INLINE double times(double p, double x) { return p == 0.0 ? 0.0 : p * x; }
+
 template <class T>
 CALIBRANT_INLINE void nll_row(const T* z, std::int64_t y, std::int64_t k, double beta, double weight, double* out) {
     const T top = row_max(z, k);
     const Moments m = row_moments<false>(z, k, top, static_cast<T>(beta));
-    const double dy = static_cast<double>(z[y]) - top, mean = m.s1 / m.s0;
-    out[0] += weight * (std::log(m.s0) - beta * dy);
-    out[1] += weight * (mean - dy);
-    out[2] += weight * (m.s2 / m.s0 - mean * mean);
+    const double ey = beta * (static_cast<double>(z[y]) - top), mean = m.s1 / m.s0, unit = weight / beta;
+    out[0] += weight * (std::log(m.s0) - ey);
+    out[1] += unit * (mean - ey);
+    out[2] += unit * (m.s2 / m.s0 - mean * mean) / beta;
 }
 
 template <class T>
 CALIBRANT_INLINE void brier_row(const T* z, std::int64_t y, std::int64_t k, double beta, double weight, double* out) {
     const T top = row_max(z, k);
     const Moments m = row_moments<true>(z, k, top, static_cast<T>(beta));
-    const double dy = static_cast<double>(z[y]) - top, mean = m.s1 / m.s0, variance = m.s2 / m.s0 - mean * mean;
-    const double py = std::exp(beta * dy) / m.s0, cy = dy - mean, square = m.s0 * m.s0;
+    const double ey = beta * (static_cast<double>(z[y]) - top), mean = m.s1 / m.s0;
+    const double variance = m.s2 / m.s0 - mean * mean;
+    const double py = std::exp(ey) / m.s0, cy = ey - mean, square = m.s0 * m.s0, unit = weight / beta;
     const double p2 = m.t0 / square;                                                            // sum p^2
-    const double p2c = m.t1 / square - mean * p2;                                               // sum p^2 (d - mean)
-    const double p2cc = m.t2 / square - 2 * mean * (m.t1 / square) + mean * mean * p2;          // sum p^2 (d - mean)^2
+    const double p2c = m.t1 / square - mean * p2;                                               // sum p^2 (e - mean)
+    const double p2cc = m.t2 / square - 2 * mean * (m.t1 / square) + mean * mean * p2;          // sum p^2 (e - mean)^2
     out[0] += weight * (p2 - 2 * py + 1);
-    out[1] += weight * (2 * p2c - 2 * py * cy);
-    out[2] += weight * (4 * p2cc - 2 * variance * p2 - 2 * py * (cy * cy - variance));
+    out[1] += unit * (2 * p2c - times(2 * py, cy));
+    out[2] += unit * (4 * p2cc - 2 * variance * p2 - times(2 * py, cy * cy - variance)) / beta;
 }
 
 template <class T>
@@ -99,11 +111,11 @@ CALIBRANT_INLINE void rows_block(const T* logits, const std::int64_t* labels, st
         const T* z = logits + i * k;
         const T top = row_max(z, k);
         const Moments m = row_moments<false>(z, k, top, static_cast<T>(beta));
-        const double dy = static_cast<double>(z[labels[i]]) - top, mean = m.s1 / m.s0;
-        const double py = std::exp(beta * dy) / m.s0, cy = dy - mean;
+        const double ey = beta * (static_cast<double>(z[labels[i]]) - top), mean = m.s1 / m.s0;
+        const double py = std::exp(ey) / m.s0, cy = ey - mean;
         out[3 * i] = py;
-        out[3 * i + 1] = py * cy;
-        out[3 * i + 2] = py * (cy * cy - (m.s2 / m.s0 - mean * mean));
+        out[3 * i + 1] = times(py, cy);
+        out[3 * i + 2] = times(py, cy * cy + cy - (m.s2 / m.s0 - mean * mean));
     }
 }
 
@@ -126,18 +138,18 @@ CALIBRANT_INLINE void ensemble_row(const T* z, std::int64_t y, std::int64_t k, d
         T a0 = 0, a1 = 0, a2 = 0, c0 = 0, c1 = 0, c2 = 0, e0 = 0, f0 = 0, g0 = 0, g1 = 0, g2 = 0;
 #pragma omp simd reduction(+ : a0, a1, a2, c0, c1, c2, e0, f0, g0, g1, g2)
         for (std::int64_t j = from; j < to; ++j) {
-            const T d = z[j] - top;
-            const T q = exp_nonpositive(b * d), r = exp_nonpositive(d);
-            const T qd = q * d;
-            a0 += q, a1 += qd, a2 += qd * d;
-            c0 += q * q, c1 += q * qd, c2 += qd * qd;
+            const T d = z[j] - top, e = exponent_of(b, d);
+            const T q = exp_clamped(e), r = exp_nonpositive(d);
+            const T qe = q * e;
+            a0 += q, a1 += qe, a2 += qe * e;
+            c0 += q * q, c1 += q * qe, c2 += qe * qe;
             e0 += r, f0 += r * r;
-            g0 += q * r, g1 += qd * r, g2 += qd * d * r;
+            g0 += q * r, g1 += qe * r, g2 += qe * e * r;
         }
         s0 += a0, s1 += a1, s2 += a2, t0 += c0, t1 += c1, t2 += c2, r0 += e0, u0 += f0, v0 += g0, v1 += g1, v2 += g2;
     }
     const double mean = s1 / s0, variance = s2 / s0 - mean * mean, square = s0 * s0, cross = s0 * r0;
-    const double dy = static_cast<double>(z[y]) - top, ay = std::exp(beta * dy) / s0, cy = dy - mean;
+    const double dy = static_cast<double>(z[y]) - top, ay = std::exp(beta * dy) / s0, cy = beta * dy - mean;
     const double aa = t0 / square, aac = t1 / square - mean * aa;
     const double aacc = t2 / square - 2 * mean * (t1 / square) + mean * mean * aa;
     const double ab = v0 / cross, abc = v1 / cross - mean * ab;
@@ -147,12 +159,12 @@ CALIBRANT_INLINE void ensemble_row(const T* z, std::int64_t y, std::int64_t k, d
     out[2] += weight * ab;
     out[3] += weight * abc;
     out[4] += weight * ay;
-    out[5] += weight * ay * cy;
+    out[5] += weight * times(ay, cy);
     out[6] += weight * std::exp(dy) / r0;
     out[7] += weight * u0 / (r0 * r0);
-    out[8] += weight * (2 * aacc - variance * aa);
-    out[9] += weight * (abcc - variance * ab);
-    out[10] += weight * ay * (cy * cy - variance);
+    out[8] += weight * (2 * aacc - variance * aa + aac);
+    out[9] += weight * (abcc - variance * ab + abc);
+    out[10] += weight * times(ay, cy * cy + cy - variance);
 }
 
 template <class T>

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from .maps.scaling.gaussian_process import GaussianProcessCalibration as GaussianProcessCalibration
     from .maps.scaling.matrix import MatrixScaling as MatrixScaling
     from .maps.scaling.order_preserving import OrderPreservingScaling as OrderPreservingScaling
-    from .maps.scaling.structured import StructuredScaling as StructuredScaling
     from .maps.scaling.temperature import TemperatureScaling as TemperatureScaling
     from .maps.scaling.trivial import Identity as Identity
     from .maps.scaling.trivial import Uniform as Uniform
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from .operators.chain import Chain as Chain
     from .operators.mixture import Mixture as Mixture
     from .operators.one_vs_rest import OneVsRest as OneVsRest
+    from .operators.structured import StructuredScaling as StructuredScaling
     from .registry import make as make
     from .reports.write import report as report
     from .scanning import scan as scan
@@ -71,7 +71,7 @@ _PLACES = {
     "OneVsRest": "operators.one_vs_rest",
     "OrderPreservingScaling": "maps.scaling.order_preserving",
     "PlattScaling": "maps.binary.platt",
-    "StructuredScaling": "maps.scaling.structured",
+    "StructuredScaling": "operators.structured",
     "SplineCalibration": "maps.binary.spline",
     "TemperatureScaling": "maps.scaling.temperature",
     "Uniform": "maps.scaling.trivial",

@@ -1,11 +1,12 @@
 """Mixtures: the weights are optimal, the promises follow from the parts, and ETS is a special case."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import softmax
 
 import calibrant
 from calibrant import (
@@ -20,8 +21,9 @@ from calibrant import (
     TemperatureScaling,
     Uniform,
 )
-from calibrant.operators._joint import _Profile
-from calibrant.passes import Block
+from calibrant.fits.likely import LossMoments, likely_best
+from calibrant.fits.mixing import Mixing, best_weights
+from calibrant.passes import Block, in_memory
 
 
 def noisy(n=400, k=4, seed=0, flipped=0.15):
@@ -72,21 +74,6 @@ def test_joint_is_at_least_as_good_as_after(loss):
     assert joint.loss_after <= after.loss_after + 1e-9 <= alone.loss_after + 2e-9
 
 
-@pytest.mark.parametrize("loss", ["nll", "brier"])
-def test_the_profile_has_the_gradient_it_says(loss):
-    z, y = noisy(80)
-    sample = Block(z, y, np.random.default_rng(2).random(80), 4)
-    profile = _Profile(sample, [None, softmax_rows, None], loss)
-    at = np.array([-1.2, -0.3])
-    _, gradient = profile(at)
-    for j, step in enumerate(np.eye(2) * 1e-5):
-        assert_allclose(gradient[j], (profile(at + step)[0] - profile(at - step)[0]) / 2e-5, rtol=1e-4, atol=1e-8)
-
-
-def softmax_rows(z):
-    return softmax(z, axis=1)
-
-
 def test_two_temperatures_beat_one():
     rng = np.random.default_rng(3)
     z = rng.normal(size=(3000, 4)) * 2
@@ -125,7 +112,7 @@ def test_stacking_distrusts_a_part_that_memorises():
 
         def _fit_rows(self, sample):
             self.seen_ = {row.tobytes(): label for row, label in zip(sample.logits, sample.labels, strict=True)}
-            return Identity()._fit(sample)
+            return Identity()._fit(in_memory(sample))
 
         def _map(self, logits):
             p = np.full_like(logits, 1.0 / logits.shape[1])
@@ -135,10 +122,10 @@ def test_stacking_distrusts_a_part_that_memorises():
             return p
 
     parts = [Memory(), TemperatureScaling()]
-    sample = Block(z, y, None, 4)
+    data = in_memory(Block(z, y, None, 4))
     naive, stacked = Mixture(parts), Mixture(parts, cv=5)
-    naive.fit_sample(sample)
-    stacked.fit_sample(sample)
+    naive.fit_data(data)
+    stacked.fit_data(data)
     assert naive.weights_[0] > 0.9
     assert stacked.weights_[0] < 0.3
 
@@ -190,7 +177,20 @@ def test_joint_refuses_parts_it_cannot_refit():
         Mixture([TemperatureScaling(), BinwiseTemperatureScaling()], weights="joint").fit(z, y)
 
 
-@pytest.mark.parametrize("bad", [{"weights": "together"}, {"loss": "hinge"}, {"cv": 1}, {"parts": []}, {"parts": [3]}])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"weights": "together"},
+        {"weights": (0.5, 0.5)},
+        {"weights": (2.0,)},
+        {"weights": ("all",)},
+        {"weights": "likely", "loss": "brier"},
+        {"loss": "hinge"},
+        {"cv": 1},
+        {"parts": []},
+        {"parts": [3]},
+    ],
+)
 def test_bad_parameters_are_named(bad):
     z, y = noisy(50)
     with pytest.raises(CalibrantError, match=next(iter(bad))):
@@ -203,3 +203,102 @@ def test_saves_loads_and_has_a_name(tmp_path):
     assert isinstance(mixture, Mixture)
     mixture.save(tmp_path / "m.calibrant")
     assert_array_equal(calibrant.load(tmp_path / "m.calibrant").predict_proba(z), mixture.predict_proba(z))
+
+
+def in_blocks(z, y, weights=None):
+    cuts = [0, 1, 1, 40, 100, len(y)]
+    pieces = [slice(a, b) for a, b in pairwise(cuts)]
+    if weights is None:
+        return calibrant.scan(lambda: ((z[some], y[some]) for some in pieces))
+    return calibrant.scan(lambda: ((z[some], y[some], weights[some]) for some in pieces))
+
+
+@pytest.mark.parametrize("how", ["after", "joint", "likely", (0.5, 0.3, 0.2)])
+def test_a_scan_gives_the_same_mixture(how):
+    z, y = noisy(300)
+    make = lambda: Mixture([TemperatureScaling(), Identity(), Uniform()], weights=how)  # noqa: E731
+    whole, parts = make().fit(z, y), make().fit(in_blocks(z, y))
+    assert_allclose(parts.predict_proba(z), whole.predict_proba(z), atol=1e-6)
+    assert_allclose(parts.fit_report_.loss_after, whole.fit_report_.loss_after, rtol=1e-9)
+
+
+def test_a_scan_gives_the_same_stacked_mixture():
+    z, y = noisy(300)
+    make = lambda: Mixture([TemperatureScaling(), Identity(), Uniform()], cv=3)  # noqa: E731
+    assert_allclose(make().fit(in_blocks(z, y)).predict_proba(z), make().fit(z, y).predict_proba(z), atol=1e-6)
+
+
+def test_given_weights_are_used():
+    z, y = noisy()
+    mixture = Mixture([TemperatureScaling(), Uniform()], weights=(0.9, 0.1)).fit(z, y)
+    expected = 0.9 * TemperatureScaling().fit(z, y).predict_proba(z) + 0.1 / 4
+    assert_allclose(mixture.predict_proba(z), expected, rtol=1e-12)
+    assert mixture.n_parameters_ == 1
+
+
+def test_likely_weights_follow_the_rule_and_leave_out_the_hopeless():
+    z, y = noisy(3000)
+    mixture = Mixture([Uniform(), TemperatureScaling(), EnsembleTemperatureScaling()], weights="likely").fit(z, y)
+    assert [type(part) for part in mixture.parts_] == [EnsembleTemperatureScaling]
+    close = Mixture([TemperatureScaling(), OrderPreservingScaling()], weights="likely").fit(*noisy(600, flipped=0.0))
+    z, y = noisy(600, flipped=0.0)
+    alone = [TemperatureScaling().fit(z, y), OrderPreservingScaling().fit(z, y)]
+    losses = np.stack([-np.log(part.predict_proba(z)[np.arange(600), y]) for part in alone], axis=1)
+    costs = np.array([part.fit_report_.details["effective_parameters"] for part in alone])
+    assert_allclose(close.weights_, likely_best(LossMoments.of(losses, np.ones(600)), costs), rtol=1e-6)
+    assert len(close.weights_) == 2
+
+
+class Counted(TemperatureScaling):
+    """Counts how often it is fitted and asked."""
+
+    fits = asked = 0
+
+    def _fit(self, data):
+        Counted.fits += 1
+        return super()._fit(data)
+
+    def _map_logits(self, logits):
+        Counted.asked += 1
+        return super()._map_logits(logits)
+
+
+def test_chains_share_the_fit_and_the_answer_of_their_first_link():
+    z, y = noisy(200)
+    sample = in_memory(Block(z, y, None, 4))
+    parts = [Chain([Counted(), TemperatureScaling()]), Chain([Counted(), OrderPreservingScaling()]), Identity()]
+    Counted.fits = 0
+    mixture = Mixture(parts)
+    mixture.fit_data(sample)
+    assert Counted.fits == 1
+    assert mixture.parts_[0].parts_[0] is mixture.parts_[1].parts_[0]
+    mixture.weights_ = np.array([0.3, 0.3, 0.4])
+    Counted.asked = 0
+    answer = mixture._map(z)
+    assert Counted.asked == 1
+    assert_allclose(answer, sum(w * p._map(z) for w, p in zip([0.3, 0.3, 0.4], mixture.parts_, strict=True)))
+    other = Mixture([Chain([Counted(), Identity()]), Chain([Counted(loss="brier"), Identity()])])
+    Counted.fits = 0
+    other.fit_data(sample)
+    assert Counted.fits == 2
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")  # the curve alone harms, and says so
+def test_a_link_that_does_not_pay_is_not_followed():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(500, 3))
+    y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)  # nothing to correct
+    bent = Chain([OrderPreservingScaling(temperature=1.0), TemperatureScaling()])
+    mixture = Mixture([Identity(), bent], weights="likely").fit(z, y)
+    assert [type(part) for part in mixture.parts_] == [Identity]
+    only = Mixture([bent], weights="likely").fit(z, y)  # where there is nothing else it must do
+    assert len(only.parts_) == 1
+
+
+def test_many_parts_take_no_longer_than_few_passes():
+    z, y = noisy(300)
+    temperatures = np.geomspace(0.2, 20, 18)
+    mixing = Mixing(tuple((1 / temperatures).tolist()), "nll")
+    found = best_weights([(in_memory(Block(z, y, None, 4)), mixing)])
+    assert found.converged
+    assert found.passes < 30

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
@@ -14,13 +16,13 @@ from ..errors import InvalidInput
 from ..fits.report import FitReport
 from ..parameters import OneOf
 from ..passes import Data
-from ..traits import Traits, weakest
+from ..traits import Traits, most_of, weakest
 from .composition import Composition
 
 if TYPE_CHECKING:
     from .one_vs_rest import OneVsRest
 
-__all__ = ["Chain"]
+__all__ = ["Chain", "Link"]
 
 
 class Chain(Composition):
@@ -59,15 +61,27 @@ class Chain(Composition):
         last = self.parts[-1].traits
         promise = weakest([part.traits.preserves for part in self.parts])
         growth = " + ".join(part.traits.parameters for part in self.parts)
-        return Traits(last.shape, promise, last.calibrates, growth, self.parts[0].traits.needs)
+        sees = most_of([part.traits.sees for part in self.parts])
+        return Traits(last.shape, promise, last.calibrates, growth, self.parts[0].traits.needs, sees)
 
     def _fit(self, data: Data) -> FitReport:
-        self.parts_ = [part.unfitted() for part in self.parts]
-        reports: list[FitReport] = []
-        for part in self.parts_:
-            reports.append(part.fit_data(data))
-            data = data.mapped(part)
+        return self._fit_behind(Link.fit(self.parts[0], data))
+
+    def fit_behind(self, link: Link) -> FitReport:
+        """Fit on rows whose first link is fitted already, as chains do that begin alike."""
+        self.classes_ = np.arange(link.data.n_classes)
+        self.fit_report_ = self._fit_behind(link)
+        return self.fit_report_
+
+    def _fit_behind(self, link: Link) -> FitReport:
+        self.parts_, reports = [link.part], [link.report]
+        for part in self.parts[1:]:
+            link = Link.fit(part, link.answered)
+            self.parts_.append(link.part)
+            reports.append(link.report)
         first, last = reports[0], reports[-1]
+        known = [r.details["effective_parameters"] for r in reports if "effective_parameters" in r.details]
+        counted = {"effective_parameters": float(sum(known))} if len(known) == len(reports) else {}
         return FitReport(
             sum(r.iterations for r in reports),
             all(r.converged for r in reports),
@@ -77,25 +91,29 @@ class Chain(Composition):
             caveat=next((r.caveat for r in reports if r.caveat), ""),
             at_bound=tuple(f"parts_[{i}].{name}" for i, r in enumerate(reports) for name in r.at_bound),
             messages=tuple(m for r in reports for m in r.messages),
-            details={"parts": reports},
+            details={"parts": reports, **counted},
         )
 
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
-        for part in self.parts_[:-1]:
-            logits = part.link_logits(logits)
-        return self.parts_[-1]._map(logits)
+        return self.parts_[-1]._map(self._linked(self.parts_[:-1], logits))
+
+    def map_behind(self, answer: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return probabilities from the answer of the first link, as logits; for chains of two links or more."""
+        return self.parts_[-1]._map(self._linked(self.parts_[1:-1], answer))
 
     def _map_logits(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
-        for part in self.parts_:
-            logits = part.link_logits(logits)
+        return self._linked(self.parts_, logits)
+
+    @staticmethod
+    def _linked(links: list[Calibrator], logits: NDArray[np.floating]) -> NDArray[np.floating]:
+        for link in links:
+            logits = link.link_logits(logits)
         return logits
 
     @available_if(lambda chain: hasattr(chain.parts[-1], "predict_marginals"))
     def predict_marginals(self, scores: Any) -> NDArray[np.floating]:
         """Return the marginals of the last part, where it has any (a one-versus-rest lift)."""
-        logits = self._scores_to_map(scores).logits
-        for part in self.parts_[:-1]:
-            logits = part.link_logits(logits)
+        logits = self._linked(self.parts_[:-1], self._scores_to_map(scores).logits)
         return cast("OneVsRest", self.parts_[-1])._marginals(logits)
 
     def _check_parts(self) -> None:
@@ -112,3 +130,23 @@ class Chain(Composition):
                     f"probabilities of parts[{i - 1}] ({type(self.parts[i - 1]).__name__})",
                     hint="put it first",
                 )
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """A fitted part of a chain, its report, and the rows that it was fitted on."""
+
+    part: Calibrator
+    report: FitReport
+    data: Data
+
+    @classmethod
+    def fit(cls, part: Calibrator, data: Data) -> Link:
+        """Fit a copy of a part."""
+        copy = part.unfitted()
+        return cls(copy, copy.fit_data(data), data)
+
+    @cached_property
+    def answered(self) -> Data:
+        """The rows as the part answers them."""
+        return self.data.mapped(self.part)

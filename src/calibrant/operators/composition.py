@@ -54,5 +54,8 @@ class Composition(Calibrator):
             part._check_parameters()
         self._check_parts()
 
+    def _count_parameters(self) -> float:
+        return sum(part._count_parameters() for part in self.parts_)
+
     def _check_parts(self) -> None:
         """Raise where the shapes of the parts do not fit one another."""

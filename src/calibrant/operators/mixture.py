@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import keep_top, row_blocks, softmax
+from ..arrays import keep_top, softmax
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
-from ..fits.judge import mean_losses
+from ..fits.judge import estimate
+from ..fits.likely import likely_best, loss_moments
+from ..fits.mixing import Mixing, Part, best_mixture, best_weights
 from ..fits.report import FitReport
-from ..maps.scaling.temperature import TemperatureScaling
-from ..parameters import AnyOf, Integer, OneOf
-from ..passes import Block, in_memory, reduce
-from ..simplex import best_log_mixture, best_quadratic
-from ..traits import Target, Traits, weakest
-from ._joint import fit_jointly
+from ..maps.scaling.temperature import TemperatureScaling, best_temperature, temperature_sums
+from ..maps.scaling.trivial import Identity, Uniform
+from ..parameters import AnyOf, Instance, Integer, OneOf
+from ..passes import Data
+from ..traits import Target, Traits, most_of, weakest
+from ._parts import Parts, alike, share_links
+from .chain import Chain, Link
 from .composition import Composition
 
 __all__ = ["Mixture"]
@@ -32,18 +36,26 @@ class Mixture(Composition):
 
     For given parts the weights are a convex problem, solved to the global optimum: by log-loss on the parts'
     probabilities of the labels, by Brier score on their Gram matrix. A mixture of maps that keep the ranking keeps it.
+    Chains that begin with the same link share its fit and its answers.
 
     Parameters
     ----------
     parts : sequence of Calibrator
         They are cloned, not changed; each sees the scores.
-    weights : {"after", "joint"}
-        "after": each part is fitted by itself, then the weights. "joint": the temperatures of the parts and the
-        weights together minimise ``loss``; every part must then be a `TemperatureScaling` or have nothing to learn
-        (`Identity`, `Uniform`). ``Mixture([TemperatureScaling(), Identity(), Uniform()], weights="joint")`` is
-        `EnsembleTemperatureScaling`, which is faster.
+    weights : {"after", "joint", "likely"} or tuple of float
+        "after": each part is fitted by itself, then the weights.
+
+        "joint": the temperatures of the parts and the weights together minimise ``loss``; every part must then be a
+        `TemperatureScaling` or have nothing to learn (`Identity`, `Uniform`). ``Mixture([TemperatureScaling(),
+        Identity(), Uniform()], weights="joint")`` is `EnsembleTemperatureScaling`.
+
+        "likely": the weight of a part is the probability that it is the best on other rows (pseudo-BMA+, Yao et al.
+        2018), from the log-losses expected there and their covariance. Chains whose first link gains less than its
+        parameters cost are not tried, and parts that deserve less than a twentieth are left out of ``parts_``.
+
+        Numbers that sum to one: the weights themselves.
     loss : {"nll", "brier"}
-        What the weights minimise.
+        What the weights minimise, and what the report is about.
     cv : int, optional
         For "after": learn the weights from answers of parts that were fitted on the other folds (stacking), so that a
         part that memorises its rows is not favoured. None: from the answers on the rows they were fitted on.
@@ -58,7 +70,7 @@ class Mixture(Composition):
 
     _identifier = "mixture"
     _constraints: ClassVar[Mapping[str, Any]] = {
-        "weights": OneOf("after", "joint"),
+        "weights": AnyOf(OneOf("after", "joint", "likely"), Instance((tuple,), "a tuple of numbers")),
         "loss": OneOf("nll", "brier"),
         "cv": AnyOf(OneOf(None), Integer(2)),
     }
@@ -67,7 +79,7 @@ class Mixture(Composition):
     def __init__(
         self,
         parts: Sequence[Calibrator],
-        weights: str = "after",
+        weights: str | tuple[float, ...] = "after",
         loss: str = "nll",
         cv: int | None = None,
         *,
@@ -90,57 +102,98 @@ class Mixture(Composition):
         promise = weakest([traits.preserves for traits in parts])
         target = _TARGETS[min(_TARGETS.index(traits.calibrates) for traits in parts)]
         growth = " + ".join([*(traits.parameters for traits in parts), str(len(parts) - 1)])
-        return Traits(parts[0].shape, promise, target, growth, parts[0].needs)
+        sees = most_of([traits.sees for traits in parts])
+        return Traits(parts[0].shape, promise, target, growth, parts[0].needs, sees)
 
-    def _fit_rows(self, sample: Block) -> FitReport:
-        self.parts_ = [part.unfitted() for part in self.parts]
-        reports = [part.fit_sample(sample) for part in self.parts_]
-        steps, converged = sum(r.iterations for r in reports), all(r.converged for r in reports)
-        if self.weights == "joint":
-            steps, converged = self._fit_jointly(sample)
+    # Fitting --------------------------------------------------------------------------------------------------
+
+    def _fit(self, data: Data) -> FitReport:
+        self.parts_ = _fitted(self.parts, data, thrifty=self.weights == "likely")
+        if isinstance(self.weights, str):
+            return _RULES[self.weights](self, data)
+        self.weights_ = np.asarray(self.weights, dtype=np.float64)
+        return self._report(data, _answered(self.parts_, self.loss), 0, True)
+
+    def _fit_after(self, data: Data) -> FitReport:
+        mixing = _answered(self.parts_, self.loss)
+        if self.cv is None or data.n < 2 * self.cv:
+            found = best_mixture(data, mixing, 1.0, (1.0, 1.0))
         else:
-            self.weights_ = best_weights(self._answers(sample), self.loss)
+            found = best_weights([self._held_out(data, fold, self.cv) for fold in range(self.cv)])
+        self.weights_ = found.weights
+        return self._report(data, mixing, found.passes, found.converged)
+
+    def _held_out(self, data: Data, fold: int, folds: int) -> tuple[Data, Mixing]:
+        """Return the rows of a fold, and the mixture of parts that were fitted on the others."""
+        parts = _fitted(self.parts, data.without(fold, folds))
+        return data.only(fold, folds), _answered(parts, self.loss)
+
+    def _fit_jointly(self, data: Data) -> FitReport:
+        kinds: tuple[Part, ...] = tuple(_kind(part) for part in self.parts_)
+        others = [(i, self.parts_[i]) for i, kind in enumerate(kinds) if kind == "answered"]
+        mixing = Mixing(kinds, self.loss, Parts(others) if others else None)
+        alone = best_temperature(data, self.loss)
+        found = best_mixture(data, mixing, alone.beta, alone.bounds)
+        weights, betas = found.weights, np.exp(found.beside)
+        if mixing.free and found.value > alone.after:
+            weights, betas = np.eye(len(kinds))[mixing.free[0]], np.full(len(betas), alone.beta)
+        for i, beta in zip(mixing.free, betas.tolist(), strict=True):
+            setattr(self.parts_[i], "temperature_", 1.0 / beta)  # noqa: B010  only temperatures are free
+        self.weights_ = weights
+        passes = alone.passes + found.passes
+        report = self._report(data, mixing.at(np.log(betas)), passes, found.converged, told=False)
+        if self.loss != "nll":
+            return report
+        counted = np.count_nonzero(weights) - 1 + np.count_nonzero(weights[mixing.free])
+        return estimate(report, data, softmax, self._map, float(counted))
+
+    def _fit_likely(self, data: Data) -> FitReport:
+        mixing, costs = _answered(self.parts_, self.loss), np.array([_effective(part) for part in self.parts_])
+        self.weights_ = likely_best(data.reduce(partial(loss_moments, mixing=mixing)), costs)
+        report = self._report(data, mixing, 0, True)
+        effective = float(costs @ self.weights_)
+        chosen = np.flatnonzero(self.weights_)
+        self.parts_, self.weights_ = [self.parts_[i] for i in chosen], self.weights_[chosen]
+        return estimate(report, data, softmax, self._map, effective)
+
+    def _report(self, data: Data, mixing: Mixing, passes: int, converged: bool, *, told: bool = True) -> FitReport:
+        """Return what is to be said of the fit; ``told``: with the messages of the parts."""
+        reports = [part.fit_report_ for part in self.parts_]
+        before = data.reduce(partial(temperature_sums, betas=np.ones(1), loss=self.loss))[0, 0] / data.total_weight
+        effective = float(self.weights_ @ [_effective(part) for part in self.parts_])
         return FitReport(
-            steps,
-            converged,
+            passes + sum(r.iterations for r in reports),
+            converged and all(r.converged for r in reports),
             self.loss,
-            *mean_losses(in_memory(sample), softmax, self._map, self.loss),
+            float(before),
+            mixing.mean_loss(data, self.weights_),
             caveat=next((r.caveat for r in reports if r.caveat), ""),
-            messages=() if self.weights == "joint" else tuple(m for r in reports for m in r.messages),
-            details={"parts": reports},
+            messages=tuple(m for r in reports for m in r.messages) if told else (),
+            details={"parts": reports, "effective_parameters": effective},
         )
 
-    def _fit_jointly(self, sample: Block) -> tuple[int, bool]:
-        free = [isinstance(part, TemperatureScaling) for part in self.parts_]
-        found = fit_jointly(sample, [None if f else p._map for f, p in zip(free, self.parts_, strict=True)], self.loss)
-        for part, beta in zip(self.parts_, found.betas, strict=True):
-            if isinstance(part, TemperatureScaling):
-                part.temperature_ = 1.0 / beta
-        self.weights_ = found.weights
-        return found.passes, found.converged
+    def _count_parameters(self) -> float:
+        return super()._count_parameters() + (len(self.weights_) - 1 if isinstance(self.weights, str) else 0)
 
-    def _answers(self, sample: Block) -> list[tuple[Block, list[Calibrator]]]:
-        """Rows with the fitted parts whose answers on them the weights are learnt from."""
-        if self.cv is None or sample.n < 2 * self.cv:
-            return [(sample, self.parts_)]
-        pairs: list[tuple[Block, list[Calibrator]]] = []
-        data = in_memory(sample)
-        for number in range(self.cv):
-            rest, fold = data.without(number, self.cv).rows(), data.only(number, self.cv).rows()
-            parts = [part.unfitted() for part in self.parts]
-            for part in parts:
-                part.fit_sample(rest)
-            pairs.append((fold, parts))
-        return pairs
+    # Answering ------------------------------------------------------------------------------------------------
 
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
-        total = np.zeros_like(logits)
-        for weight, part in zip(self.weights_, self.parts_, strict=True):
-            if weight > 0:
-                total += logits.dtype.type(weight) * part._map(logits)
-        return keep_top(total, logits) if self.traits.preserves_accuracy else total
+        weights, total = self.weights_.tolist(), None
+        for i, p in Parts([(i, part) for i, part in enumerate(self.parts_) if weights[i] > 0])(logits):
+            p = p * logits.dtype.type(weights[i])
+            total = p if total is None else np.add(total, p, out=total)
+        assert total is not None
+        keeps = all(part.traits.preserves_accuracy for part in self.parts_)
+        return keep_top(total, logits) if keeps else total
+
+    @classmethod
+    def _upgraded_state(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """Let chains that were written one by one share their first link again."""
+        share_links(state["parts_"])
+        return state
 
     def _check_parts(self) -> None:
+        self._check_weights()
         for i, part in enumerate(self.parts):
             if part.traits.needs != "scores":
                 raise InvalidInput(f"Mixture: parts[{i}] ({type(part).__name__}) needs {part.traits.needs}, not scores")
@@ -151,35 +204,66 @@ class Mixture(Composition):
                     hint='use weights="after"',
                 )
 
-
-def best_weights(answers: list[tuple[Block, list[Calibrator]]], loss: str) -> Array:
-    """Return the weights of the least loss over rows and parts that are fitted already."""
-    if loss == "nll":
-        columns = np.concatenate([reduce(lambda rows, p=parts: _columns(rows, p), rows) for rows, parts in answers])
-        weights = np.concatenate([rows.weight_array for rows, _ in answers])
-        possible = columns.max(axis=1) > 0  # where every part says 0 the loss is infinite, whatever the weights
-        return best_log_mixture(columns[possible], weights[possible])
-    sums = [reduce(lambda rows, p=parts: _gram(rows, p), rows) for rows, parts in answers]
-    total = np.sum(sums, axis=0)
-    return best_quadratic(total[:, :-1], total[:, -1])
-
-
-def _columns(rows: Block, parts: list[Calibrator]) -> Array:
-    """Each part's probability of each row's label, (n, parts)."""
-    out = np.empty((rows.n, len(parts)))
-    for block in row_blocks(*rows.logits.shape):
-        labels = rows.labels[block]
-        for i, part in enumerate(parts):
-            out[block, i] = part._map(rows.logits[block])[np.arange(len(labels)), labels]
-    return out
+    def _check_weights(self) -> None:
+        if self.weights == "likely" and self.loss != "nll":
+            raise InvalidInput('Mixture: weights="likely" goes by the log-loss', seen=f"loss={self.loss!r}")
+        if isinstance(self.weights, str):
+            return
+        given = np.asarray(self.weights)
+        numbers = given.dtype.kind in "if" and given.shape == (len(self.parts),)
+        if not (numbers and (given >= 0).all() and abs(given.sum() - 1) < 1e-9):
+            raise InvalidInput(
+                "Mixture: weights must be a rule, or one number for each part that is not negative, with a sum of one",
+                seen=repr(self.weights),
+            )
 
 
-def _gram(rows: Block, parts: list[Calibrator]) -> Array:
-    """Weighted sums of ⟨pᵢ, pⱼ⟩, and in a last column of pᵢ's probability of the label: (parts, parts + 1)."""
-    out = np.zeros((len(parts), len(parts) + 1))
-    for block in row_blocks(*rows.logits.shape):
-        labels, weights = rows.labels[block], rows.weight_array[block]
-        answers = np.stack([part._map(rows.logits[block]) for part in parts]).astype(np.float64)
-        out[:, :-1] += np.einsum("n,ink,jnk->ij", weights, answers, answers, optimize=True)
-        out[:, -1] += answers[:, np.arange(len(labels)), labels] @ weights
-    return out
+_RULES = {"after": Mixture._fit_after, "joint": Mixture._fit_jointly, "likely": Mixture._fit_likely}
+
+
+def _fitted(parts: Sequence[Calibrator], data: Data, *, thrifty: bool = False) -> list[Calibrator]:
+    """Return the parts fitted, with one fit of the link that chains share.
+
+    ``thrifty``: leave out chains whose first link gains no more on its rows than its parameters cost on others.
+    """
+    links: list[tuple[Calibrator, Link]] = []
+    fitted: list[Calibrator] = []
+    for part in parts:
+        copy = part.unfitted()
+        if not isinstance(copy, Chain) or len(copy.parts) < 2:
+            copy.fit_data(data)
+            fitted.append(copy)
+            continue
+        first = copy.parts[0]
+        link = next((link for known, link in links if alike(known, first)), None)
+        if link is None:
+            link = Link.fit(first, data)
+            links.append((first, link))
+        if not thrifty or _pays(link, data):
+            copy.fit_behind(link)
+            fitted.append(copy)
+    return fitted or _fitted(parts, data)
+
+
+def _answered(parts: list[Calibrator], loss: str) -> Mixing:
+    """Return the mixture of fitted parts as a problem in its weights."""
+    return Mixing(("answered",) * len(parts), loss, Parts(list(enumerate(parts))))
+
+
+def _pays(link: Link, data: Data) -> bool:
+    return link.report.loss_after + _effective(link.part) / data.total_weight < link.report.loss_before
+
+
+def _effective(part: Calibrator) -> float:
+    """Return how many numbers of a fitted map its rows determine, or else how many it has."""
+    known = part.fit_report_.details.get("effective_parameters")
+    return float(part._count_parameters()) if known is None else float(known)
+
+
+def _kind(part: Calibrator) -> Part:
+    """Return what a part is to a fit of temperatures and weights together."""
+    if isinstance(part, TemperatureScaling):
+        return None
+    if isinstance(part, (Identity, Uniform)):
+        return 1.0 if isinstance(part, Identity) else 0.0
+    return "answered"

@@ -1,0 +1,63 @@
+"""The parts of a mixture, answered together: chains that begin with the same link share its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..calibrator import Calibrator
+from .chain import Chain
+
+__all__ = ["Parts", "alike", "share_links"]
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Fitted maps with their positions in a mixture."""
+
+    maps: Sequence[tuple[int, Calibrator]]
+
+    def __call__(self, logits: NDArray[np.floating]) -> Iterator[tuple[int, NDArray[np.floating]]]:
+        """Yield the position and the probabilities of each part."""
+        linked: dict[int, NDArray[np.floating]] = {}
+        for i, part in self.maps:
+            if not isinstance(part, Chain) or len(part.parts_) < 2:
+                yield i, part._map(logits)
+                continue
+            link = part.parts_[0]
+            if id(link) not in linked:
+                linked[id(link)] = link.link_logits(logits)
+            yield i, part.map_behind(linked[id(link)])
+
+
+def share_links(parts: Sequence[Calibrator]) -> None:
+    """Let chains that begin with the same fitted map begin with the same object, as they do after a fit."""
+    chains = [part for part in parts if isinstance(part, Chain)]
+    for chain in chains:
+        chain.parts_[0] = next(other.parts_[0] for other in chains if alike(other.parts_[0], chain.parts_[0]))
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Tell whether two values are the same map, with the same parameters and the same learnt numbers."""
+    if one is other:
+        return True
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, Calibrator):
+        mine, theirs = (_told(value) for value in (one, other))
+        return mine.keys() == theirs.keys() and all(alike(mine[name], theirs[name]) for name in mine)
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(alike, one, other))
+    if isinstance(one, np.ndarray):
+        return one.dtype == other.dtype and np.array_equal(one, other)
+    return bool(one == other)
+
+
+def _told(calibrator: Calibrator) -> dict[str, Any]:
+    """Return the parameters and what was learnt, but not how."""
+    found = vars(calibrator).items()
+    return {name: value for name, value in found if name != "fit_report_" and not name.startswith("_")}
