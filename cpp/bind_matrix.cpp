@@ -51,15 +51,16 @@ void bind_matrix(nb::module_& m) {
     m.def(
         "matrix_moment",
         [](Matrix<T> logits, Matrix<double> centres, Weights row_weights, double beta, double floor, bool centred,
-           double mean, double scale, Matrix<double> weights, int threads) {
+           double mean, double scale, Matrix<double> weights, Vector<double> shift, int threads) {
             const auto rows = rows_of(logits, centres, row_weights, {beta, floor, centred}, {mean, scale}, weights);
+            if (shift.shape(0) + 1 != weights.shape(0)) throw nb::value_error("shift must have a number for each feature");
             auto out = fresh<double>({weights.shape(0), weights.shape(0)});
             nb::gil_scoped_release release;
-            matrix_moment(rows, threads, out.data());
+            matrix_moment(rows, shift.data(), threads, out.data());
             return out;
         },
         "logits"_a.noconvert(), "centres"_a, "row_weights"_a.none(), "beta"_a, "floor"_a, "centred"_a, "mean"_a, "scale"_a,
-        "weights"_a, "threads"_a);
+        "weights"_a, "shift"_a, "threads"_a);
     m.def(
         "matrix_along",
         [](Matrix<T> logits, Matrix<double> centres, Weights row_weights, double beta, double floor, bool centred,

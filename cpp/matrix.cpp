@@ -137,8 +137,8 @@ CALIBRANT_INLINE void blocks_part(const MatrixRows<T>& rows, const Padded<T>* we
 }
 
 template <class T>
-CALIBRANT_INLINE void moment_part(const MatrixRows<T>& rows, const Padded<T>* weights, std::int64_t from, std::int64_t to,
-                                  double* out) {
+CALIBRANT_INLINE void moment_part(const MatrixRows<T>& rows, const Padded<T>* weights, const Padded<T>& shift,
+                                  std::int64_t from, std::int64_t to, double* out) {
     const std::int64_t k = rows.k, side = rows.side();
     Block<T> block(rows);
     Padded<T> scaled(kBlock, side), sums(side, side);
@@ -147,13 +147,16 @@ CALIBRANT_INLINE void moment_part(const MatrixRows<T>& rows, const Padded<T>* we
         const std::int64_t count = std::min(kBlock, to - start);
         judge(rows, weights, start, count, nullptr, block, totals, nullptr);
         for (std::int64_t i = 0; i < kBlock; ++i) {
-            const T *a = block.a.row(i), *x = block.x.row(i);
-            T squares = 0, *s = scaled.row(i);
+            const T *a = block.a.row(i), *away = shift.row(0);
+            T squares = 0, *x = block.x.row(i), *s = scaled.row(i);
 #pragma omp simd reduction(+ : squares)
             for (std::int64_t j = 0; j < k; ++j) squares += a[j] * a[j];
             const T factor = i < count ? static_cast<T>(rows.weight(start + i) * (1 - squares / (totals[i] * totals[i]))) : T(0);
 #pragma omp simd
-            for (std::int64_t j = 0; j < side; ++j) s[j] = factor * x[j];
+            for (std::int64_t j = 0; j < side; ++j) {
+                x[j] -= away[j];
+                s[j] = factor * x[j];
+            }
         }
         add_cross_product(block.x.data(), block.x.columns, scaled.data(), kBlock, sums.data(), side, sums.columns);
         if (blocks % kFlush == 0 || start + kBlock >= to) flush(sums, side, side, out);
@@ -215,9 +218,9 @@ CALIBRANT_INLINE void along_part(const MatrixRows<T>& rows, const Padded<T>* wei
                                     std::int64_t to, double* out) {                                                     \
         blocks_part(rows, weights, from, to, out);                                                                      \
     }                                                                                                                   \
-    CALIBRANT_CLONES void moment_of(const MatrixRows<T>& rows, const Padded<T>* weights, std::int64_t from,             \
-                                    std::int64_t to, double* out) {                                                     \
-        moment_part(rows, weights, from, to, out);                                                                      \
+    CALIBRANT_CLONES void moment_of(const MatrixRows<T>& rows, const Padded<T>* weights, const Padded<T>& shift,        \
+                                    std::int64_t from, std::int64_t to, double* out) {                                  \
+        moment_part(rows, weights, shift, from, to, out);                                                               \
     }                                                                                                                   \
     CALIBRANT_CLONES void along_of(const MatrixRows<T>& rows, const Padded<T>* weights, const Padded<T>& directions,    \
                                    std::int64_t r, std::int64_t from, std::int64_t to, double* out) {                   \
@@ -267,10 +270,12 @@ void matrix_blocks(const MatrixRows<T>& rows, int threads, double* out) {
 }
 
 template <class T>
-void matrix_moment(const MatrixRows<T>& rows, int threads, double* out) {
+void matrix_moment(const MatrixRows<T>& rows, const double* shift, int threads, double* out) {
+    Padded<T> away(1, rows.side());
+    std::copy(shift, shift + rows.side() - 1, away.row(0));
     add_parts(rows, rows.side() * rows.side(), threads, out,
               [&](const Padded<T>* weights, std::int64_t from, std::int64_t to, double* part) {
-                  moment_of(rows, weights, from, to, part);
+                  moment_of(rows, weights, away, from, to, part);
               });
 }
 
@@ -286,7 +291,7 @@ void matrix_along(const MatrixRows<T>& rows, const double* directions, std::int6
 #define CALIBRANT_INSTANTIATE(T)                                                                       \
     template double matrix_sums<T>(const MatrixRows<T>&, const std::int64_t*, int, double*);           \
     template void matrix_blocks<T>(const MatrixRows<T>&, int, double*);                                \
-    template void matrix_moment<T>(const MatrixRows<T>&, int, double*);                                \
+    template void matrix_moment<T>(const MatrixRows<T>&, const double*, int, double*);                 \
     template void matrix_along<T>(const MatrixRows<T>&, const double*, std::int64_t, int, double*);
 CALIBRANT_INSTANTIATE(float)
 CALIBRANT_INSTANTIATE(double)

@@ -33,9 +33,10 @@ double matrix_sums(const MatrixRows<T>& rows, const std::int64_t* labels, int th
 template <class T>
 void matrix_blocks(const MatrixRows<T>& rows, int threads, double* out);
 
-// out[m + 1][m + 1]: the sum of w (1 - Σ p²) x xᵀ, the Hessian summed over the classes' blocks.
+// out[m + 1][m + 1]: the sum of w (1 - Σ p²) x xᵀ, the Hessian summed over the classes' blocks, for features less
+// shift[m]. They are shifted row by row: what the sums could tell of small spreads around large means would be rounding.
 template <class T>
-void matrix_moment(const MatrixRows<T>& rows, int threads, double* out);
+void matrix_moment(const MatrixRows<T>& rows, const double* shift, int threads, double* out);
 
 constexpr std::int64_t kOwn = 6;  // of the features (own, 1, sure): own², own, 1, own · sure, sure, sure²
 

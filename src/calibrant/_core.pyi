@@ -263,6 +263,7 @@ def matrix_moment(
     mean: float,
     scale: float,
     weights: NDArray[np.float64],
+    shift: NDArray[np.float64],
     threads: int,
 ) -> NDArray[np.float64]: ...
 def matrix_along(

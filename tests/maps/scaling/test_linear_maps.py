@@ -1,5 +1,7 @@
 """Vector, matrix and Dirichlet scaling: what must hold for each of them."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +9,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp
 
-from calibrant import CalibrationWarning, TemperatureScaling, make
+from calibrant import CalibrationWarning, TemperatureScaling, make, scan
+from calibrant.testing import check_merging
 
 NAMES = ["vector", "matrix", "matrix-odir", "dirichlet", "dirichlet-odir"]
 
@@ -165,3 +168,74 @@ def test_extreme_logits(shared_data):
         p = make(name).fit(z[:1000], y[:1000]).predict_proba(z[2000:])
         assert np.isfinite(p).all()
         assert nll(np.maximum(p, 1e-30), y[2000:]) < 2.3
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_merging_follows_the_rule_for_all_maps(name):
+    check_merging(make(name))
+
+
+def in_blocks(z, y, cuts):
+    """A scan of rows that come in blocks."""
+    edges = [0, *cuts, len(y)]
+    return scan(lambda: ((z[a:b], y[a:b]) for a, b in pairwise(edges)))
+
+
+def reported(fitted):
+    report = fitted.fit_report_
+    return [report.loss_before, report.loss_after, report.held_out_before, report.held_out_after, report.held_out_error]
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+@pytest.mark.parametrize("name", ["vector", "matrix", "dirichlet-odir"])
+@pytest.mark.parametrize(("n", "k"), [(300, 4), (600, 40)])
+def test_cross_validation_knows_neither_blocks_nor_order(name, n, k):
+    z, y = skewed(n, k)
+    plain = make(name, strength="cv").fit(z, y)
+    order = np.random.default_rng(1).permutation(n)
+    for other in (
+        make(name, strength="cv").fit(in_blocks(z, y, [1, 1, 40, n // 2])),
+        make(name, strength="cv").fit(z[order], y[order]),
+    ):
+        np.testing.assert_allclose(other.strength_, plain.strength_)
+        np.testing.assert_allclose(other.predict_proba(z), plain.predict_proba(z), atol=1e-5)
+        np.testing.assert_allclose(reported(other), reported(plain), rtol=1e-6)
+        np.testing.assert_allclose(
+            other.fit_report_.details["held_out"], plain.fit_report_.details["held_out"], rtol=1e-6
+        )
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+@pytest.mark.parametrize("name", ["matrix", "dirichlet", "dirichlet-odir"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("n", "k"), [(300, 40), (2000, 40), (300, 100), (5000, 100)])
+def test_many_classes_know_weights_as_repetition_and_no_order(name, dtype, n, k):
+    z, y = skewed(n, k, slope=3.0)
+    z, truth = z.astype(dtype), skewed(400, k, seed=1, slope=3.0)[0].astype(dtype)
+    order = np.random.default_rng(1).permutation(n)
+    plain, turned = make(name).fit(z, y), make(name).fit(z[order], y[order])
+    np.testing.assert_allclose(turned.predict_proba(truth), plain.predict_proba(truth), atol=1e-5)
+    weighted = make(name).fit(z, y, sample_weight=np.full(n, 2.0))
+    twice = make(name).fit(np.repeat(z, 2, axis=0), np.repeat(y, 2))
+    np.testing.assert_allclose(weighted.predict_proba(truth), twice.predict_proba(truth), atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", [5, 40])
+@pytest.mark.parametrize("strength", ["evidence", "cv", 1.0])
+def test_enormous_logits_end_in_a_map_that_is_no_worse(name, dtype, k, strength):
+    rng = np.random.default_rng(k)
+    z = (rng.standard_t(2, size=(200, k)) * 1e30).astype(dtype)
+    y = np.where(rng.random(200) < 0.1, rng.integers(0, k, 200), z.argmax(axis=1))
+    fitted = make(name, strength=strength).fit(z, y)
+    assert np.isfinite(fitted.predict_proba(z)).all()
+    assert np.isfinite(fitted.weights_).all()
+    assert fitted.fit_report_.loss_after < fitted.fit_report_.loss_before
+
+
+@pytest.mark.parametrize(("name", "count"), [("vector", 9), ("matrix", 21), ("dirichlet-odir", 21)])
+def test_parameters_are_counted(name, count):
+    z, y = skewed(200, 4)
+    assert make(name).fit(z, y).n_parameters_ == count

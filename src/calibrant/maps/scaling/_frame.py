@@ -63,7 +63,7 @@ class Frame:
             args = (self.beta, self.floor, self.centred, weights, intercept, get_threads(), out)
             _core.vector_apply(logits, centres, *args)
             return out
-        scores = self.features(logits, centres) @ weights.T.astype(logits.dtype)
+        scores = _product(self.features(logits, centres), weights)
         _core.softmax_residual(scores, logits, centres, None, None, self.beta, intercept, get_threads())
         return scores
 
@@ -71,8 +71,15 @@ class Frame:
         """Return the log-losses of what `apply` answers, exact also where that is zero to rounding."""
         z, centres = rows.logits, self.centres(rows)
         x = self.features(z, centres)
-        scores = x * weights.astype(x.dtype) if weights.ndim == 1 else x @ weights.T.astype(x.dtype)
+        scores = x * weights.astype(x.dtype) if weights.ndim == 1 else _product(x, weights)
         return _core.softmax_residual(scores, z, centres, rows.labels, None, self.beta, intercept, get_threads())
+
+
+def _product(x: Scores, weights: Array) -> Scores:
+    """Return x Dᵀ in the precision of x; for few rows it is x that is cast, as D is larger."""
+    if len(x) < len(weights):
+        return (x.astype(np.float64, copy=False) @ weights.T).astype(x.dtype, copy=False)
+    return x @ weights.T.astype(x.dtype, copy=False)
 
 
 def centres_of(block: Block, beta: float, floor: float) -> Array:

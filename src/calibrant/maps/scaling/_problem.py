@@ -133,8 +133,8 @@ class LinearProblem:
 
     def moment(self, theta: Array) -> Array:
         """Return the sum of the blocks of all classes, (side, side), over rows enough to tell its directions."""
-        one_pass = partial(matrix_moment, frame=self.frame, stacked=self._stacked(theta))
-        return _shifted(self._telling.reduce(one_pass), self.shift)
+        one_pass = partial(matrix_moment, frame=self.frame, stacked=self._stacked(theta), shift=self.shift)
+        return self._telling.reduce(one_pass)
 
     def spread(self, rows: Block, theta: Array) -> Array:
         """Return (x, 1) of each row times the root of w Σ p (1 - p): their `moment` is spreadᵀ spread."""
@@ -215,11 +215,11 @@ def matrix_blocks(block: Block, frame: Frame, stacked: Array) -> Array:
     return _core.matrix_blocks(block.logits, frame.centres(block), block.weights, *args)
 
 
-def matrix_moment(block: Block, frame: Frame, stacked: Array) -> Array:
-    """One pass, full D: Σ w (1 - Σ p²) x xᵀ, x with a one at its end."""
+def matrix_moment(block: Block, frame: Frame, stacked: Array, shift: Array) -> Array:
+    """One pass, full D: Σ w (1 - Σ p²) x xᵀ, x less a shift and with a one at its end."""
     if block.n_classes > _FUSED:
-        return _products.matrix_moment(block, frame, stacked)
-    args = (*frame.arguments(), stacked, get_threads())
+        return _products.matrix_moment(block, frame, stacked, shift)
+    args = (*frame.arguments(), stacked, shift, get_threads())
     return _core.matrix_moment(block.logits, frame.centres(block), block.weights, *args)
 
 

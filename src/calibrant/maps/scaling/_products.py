@@ -35,10 +35,11 @@ def matrix_sums(block: Block, frame: Frame, stacked: Array) -> tuple[float, Arra
     return loss, gradient
 
 
-def matrix_moment(block: Block, frame: Frame, stacked: Array) -> Array:
-    """Return Σ w (1 - Σ p²) x xᵀ, x with a one at its end."""
+def matrix_moment(block: Block, frame: Frame, stacked: Array, shift: Array) -> Array:
+    """Return Σ w (1 - Σ p²) x xᵀ, x less a shift and with a one at its end."""
     moment = np.zeros((len(stacked), len(stacked)))
     for x, v in _variances(block, frame, stacked):
+        x[:, :-1] -= shift.astype(x.dtype)
         moment += x.T @ (x * v.sum(axis=1, keepdims=True))
     return moment
 
