@@ -5,10 +5,14 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <tuple>
+#include <vector>
 
 namespace calibrant::python {
 

@@ -27,10 +27,10 @@ nb::ndarray<nb::numpy, std::int64_t> as_array(const std::vector<std::int64_t>& v
     return out;
 }
 
-nb::tuple as_tuple(const calibrant::ImaxFound& found) {
+auto as_tuple(const calibrant::ImaxFound& found) {
     auto losses = fresh<double>({found.losses.size()});
     std::copy(found.losses.begin(), found.losses.end(), losses.data());
-    return nb::make_tuple(as_array(found.bounds), losses, found.converged, found.slope, found.offset);
+    return std::make_tuple(as_array(found.bounds), losses, found.converged, found.slope, found.offset);
 }
 
 }  // namespace
@@ -49,8 +49,8 @@ void add_imax(nb::module_& m) {
                 nb::gil_scoped_release release;
                 found = calibrant::imax(groups, options, threads);
             }
-            nb::list out;
-            for (const auto& one : found) out.append(as_tuple(one));
+            std::vector<decltype(as_tuple(found[0]))> out;
+            for (const auto& one : found) out.push_back(as_tuple(one));
             return out;
         },
         "scores"_a, "weights"_a, "outcomes"_a, "starts"_a, "bins"_a, "affine"_a, "uniforms"_a, "threads"_a);

@@ -63,7 +63,7 @@ void bind_isotonic(nb::module_& m) {
             auto bounds = fresh<T>({sorted.shape(0)});
             calibrant::merge_close(sorted.data(), starts.data(), starts.shape(0) - 1, resolution, fresh_ones.data(),
                                    bounds.data());
-            return nb::make_tuple(fresh_ones, bounds);
+            return std::make_tuple(fresh_ones, bounds);
         },
         "sorted"_a.noconvert(), "starts"_a, "resolution"_a);
     m.def(
@@ -80,7 +80,7 @@ void bind_isotonic(nb::module_& m) {
                                              groups.data(), starts.data(), count, bounds.data(), threads, counts.data(),
                                              largest.data());
             }
-            return nb::make_tuple(counts, largest);
+            return std::make_tuple(counts, largest);
         },
         "logits"_a.noconvert(), "labels"_a, "weights"_a.none(), "groups"_a, "starts"_a, "bounds"_a.noconvert(),
         "threads"_a);

@@ -63,7 +63,7 @@ void bind_linear(nb::module_& m) {
                                               logits.shape(0), logits.shape(1), {beta, floor, centred}, d.data(), b.data(),
                                               curvature, threads, out.data());
             }
-            return nb::make_tuple(loss, out);
+            return std::make_tuple(loss, out);
         },
         "logits"_a.noconvert(), "centres"_a, "labels"_a, "weights"_a.none(), "beta"_a, "floor"_a, "centred"_a, "d"_a, "b"_a,
         "curvature"_a, "threads"_a);

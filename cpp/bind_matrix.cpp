@@ -32,7 +32,7 @@ void bind_matrix(nb::module_& m) {
                 nb::gil_scoped_release release;
                 loss = matrix_sums(rows, labels.data(), threads, out.data());
             }
-            return nb::make_tuple(loss, out);
+            return std::make_tuple(loss, out);
         },
         "logits"_a.noconvert(), "centres"_a, "labels"_a, "row_weights"_a.none(), "beta"_a, "floor"_a, "centred"_a, "mean"_a,
         "scale"_a, "weights"_a, "threads"_a);

@@ -21,7 +21,7 @@ void bind_rows(nb::module_& m) {
                 wrong = calibrant::row_tops(values.data(), values.shape(0), values.shape(1), tolerance, marginals, threads,
                                             top.data(), column.data(), squares.data());
             }
-            return nb::make_tuple(top, column, squares, wrong);
+            return std::make_tuple(top, column, squares, wrong);
         },
         "values"_a.noconvert(), "tolerance"_a, "marginals"_a, "threads"_a);
     m.def(
@@ -35,7 +35,7 @@ void bind_rows(nb::module_& m) {
                 wrong = calibrant::label_hits(values.data(), labels.data(), values.shape(0), values.shape(1), most,
                                               tolerance, marginals, threads, hits.data());
             }
-            return nb::make_tuple(hits, wrong);
+            return std::make_tuple(hits, wrong);
         },
         "values"_a.noconvert(), "labels"_a, "most"_a, "tolerance"_a, "marginals"_a, "threads"_a);
 }
@@ -95,7 +95,7 @@ void bind_sweep(nb::module_& m) {
                 nb::gil_scoped_release release;
                 swept = calibrant::sweep(values.data(), prefix.data(), values.shape(0), equal_width, norm);
             }
-            return nb::make_tuple(swept.bins, swept.error);
+            return std::make_tuple(swept.bins, swept.error);
         },
         "values"_a, "prefix"_a, "equal_width"_a, "norm"_a);
 }

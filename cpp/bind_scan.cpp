@@ -15,7 +15,7 @@ void bind_scan(nb::module_& m) {
                 nb::gil_scoped_release release;
                 found = calibrant::scan(values.data(), values.shape(0), values.shape(1), tolerance, threads);
             }
-            return nb::make_tuple(found.nan, found.plus_infinity, found.minus_infinity, found.no_finite, found.off_simplex);
+            return std::make_tuple(found.nan, found.plus_infinity, found.minus_infinity, found.no_finite, found.off_simplex);
         },
         "values"_a.noconvert(), "tolerance"_a, "threads"_a);
     m.def(

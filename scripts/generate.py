@@ -1,4 +1,4 @@
-"""Write the generated parts of the docs again: the table of maps in README.md, and the command reference."""
+"""Write what is generated again: the table of maps in README.md, the command reference, the types of the core."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ def with_table(text: str) -> str:
 
 
 if __name__ == "__main__":
+    import stub  # needs nanobind, and the core as it is built
+
     text = README.read_text(encoding="utf-8")
     README.write_text(with_table(text), encoding="utf-8")
     COMMANDS.write_text(reference(), encoding="utf-8")
-    sys.stderr.write(f"wrote {README.name} and {COMMANDS.name}\n")
+    stub.write()
+    sys.stderr.write(f"wrote {README.name}, {COMMANDS.name} and {stub.STUB.name}\n")
