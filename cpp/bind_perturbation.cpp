@@ -5,19 +5,53 @@ namespace calibrant::python {
 namespace {
 
 template <class T>
+using Tiles = nb::ndarray<const T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
 void bind_perturbation(nb::module_& m) {
     m.def(
+        "pack_noise",
+        [](Matrix<T> noise) {
+            const std::size_t k = noise.shape(0), m = noise.shape(1);
+            auto packed = fresh<T>({std::size_t(calibrant::tile_count(m)), k, std::size_t(calibrant::kTile)});
+            auto reach = fresh<T>({2, k});
+            if (m == 0) throw nb::value_error("there is no noise vector");
+            calibrant::pack_noise(noise.data(), k, m, packed.data(), reach.data(), reach.data() + k);
+            return std::make_tuple(packed, reach);
+        },
+        "noise"_a.noconvert());
+    m.def(
         "keep_shares",
-        [](Matrix<T> logits, Matrix<T> noise, double scale, int threads) {
-            if (noise.shape(0) != logits.shape(1) || noise.shape(1) == 0)
-                throw nb::value_error("noise needs one row a class");
+        [](Matrix<T> logits, Tiles<T> packed, Matrix<T> reach, std::int64_t draws, double scale, int threads) {
+            const std::size_t k = logits.shape(1);
+            const bool fits = packed.shape(1) == k && reach.shape(0) == 2 && reach.shape(1) == k;
+            if (!fits || draws < 1 || packed.shape(2) != std::size_t(calibrant::kTile) ||
+                packed.shape(0) != std::size_t(calibrant::tile_count(draws)))
+                throw nb::value_error("the noise does not fit the columns");
+            const calibrant::Noises<T> noises{std::int64_t(k), draws, packed.data(), reach.data(), reach.data() + k};
             auto out = fresh<double>({logits.shape(0)});
             nb::gil_scoped_release release;
-            calibrant::keep_shares(logits.data(), noise.data(), scale, logits.shape(0), logits.shape(1), noise.shape(1),
-                                   threads, out.data());
+            calibrant::keep_shares(logits.data(), noises, scale, logits.shape(0), threads, out.data());
             return out;
         },
-        "logits"_a.noconvert(), "noise"_a.noconvert(), "scale"_a, "threads"_a);
+        "logits"_a.noconvert(), "packed"_a.noconvert(), "reach"_a.noconvert(), "draws"_a, "scale"_a, "threads"_a);
+    m.def(
+        "spread_confidence",
+        [](Matrix<T> logits, Vector<double> shares, Matrix<double> alphas, Matrix<double> betas, Matrix<bool> filled,
+           std::optional<double> start, double margin, int threads, Output<T> out) {
+            require_same_shape(logits, out);
+            const std::size_t steps = alphas.shape(0), bins = alphas.shape(1);
+            if (shares.shape(0) != logits.shape(0) || bins == 0 || betas.shape(0) != steps || betas.shape(1) != bins ||
+                filled.shape(0) != steps || filled.shape(1) != bins)
+                throw nb::value_error("the steps differ in shape, or a row has no share");
+            const calibrant::Steps learnt{alphas.data(), betas.data(), filled.data(), std::int64_t(steps),
+                                          std::int64_t(bins)};
+            nb::gil_scoped_release release;
+            calibrant::spread_confidence(logits.data(), shares.data(), learnt, start, margin, logits.shape(0),
+                                         logits.shape(1), threads, out.data());
+        },
+        "logits"_a.noconvert(), "shares"_a, "alphas"_a, "betas"_a, "filled"_a, "start"_a.none(), "margin"_a, "threads"_a,
+        "out"_a.noconvert());
     m.def(
         "keep_probabilities",
         [](Matrix<T> logits, int noise, double scale, std::int64_t nodes, int threads) {

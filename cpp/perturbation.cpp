@@ -16,10 +16,6 @@ std::int64_t top_of(const T* z, std::int64_t k) {
     return std::max_element(z, z + k) - z;
 }
 
-// Noise vectors are looked at in tiles of 32, held in registers; a tile has a row for each class and stays in the
-// second-level cache while a block of rows passes. Lanes beyond the last vector are NaN: they compare false and never count.
-constexpr std::int64_t kTile = 32;
-
 template <class T>
 struct Rival {
     T reach;  // the highest score that any noise vector gives the class, relative to the top class
@@ -63,23 +59,6 @@ CALIBRANT_CLONES bool contest_of(const Rival<double>* rivals, std::int64_t from,
                                  const double* own, double* best) {
     return contest(rivals, from, to, tile, own, best);
 }
-
-template <class T>
-struct Noises {
-    std::int64_t k, m, tiles;
-    std::vector<T> packed, low, high;  // by tile, class and lane; by class
-
-    Noises(const T* noise, std::int64_t k, std::int64_t m)
-        : k(k), m(m), tiles((m + kTile - 1) / kTile), packed(tiles * k * kTile, std::numeric_limits<T>::quiet_NaN()),
-          low(k), high(k) {
-        for (std::int64_t c = 0; c < k; ++c) {
-            const auto [least, most] = std::minmax_element(noise + c * m, noise + (c + 1) * m);
-            low[c] = *least, high[c] = *most;
-            for (std::int64_t j = 0; j < m; ++j) packed[(j / kTile * k + c) * kTile + j % kTile] = noise[c * m + j];
-        }
-    }
-    const T* tile(std::int64_t t) const { return packed.data() + t * k * kTile; }
-};
 
 // One row: its top class and the classes that some noise vector can lift over it. Scores are taken relative to the top
 // class's, so a shift of the row changes nothing. The first rivals are sorted by reach at once, the rest when asked for.
@@ -164,16 +143,33 @@ double kept_uniform(const std::vector<double>& gap, std::int64_t nodes) {
     return sum / nodes;
 }
 
+double replayed(const Steps& s, double share, double p) {
+    for (std::int64_t t = 0; t < s.steps; ++t) {
+        const std::int64_t bin = std::clamp<std::int64_t>(std::ceil(p * s.bins) - 1, 0, s.bins - 1), at = t * s.bins + bin;
+        if (s.filled[at]) p = std::clamp((s.alphas[at] - s.betas[at]) * share + s.betas[at], 0.0, 1.0);
+    }
+    return p;
+}
+
 }  // namespace
 
 template <class T>
-void keep_shares(const T* logits, const T* noise, double scale, std::int64_t n, std::int64_t k, std::int64_t m, int threads,
-                 double* out) {
-    const Noises<T> noises(noise, k, m);
+void pack_noise(const T* noise, std::int64_t k, std::int64_t m, T* packed, T* low, T* high) {
+    std::fill(packed, packed + tile_count(m) * k * kTile, std::numeric_limits<T>::quiet_NaN());
+    for (std::int64_t c = 0; c < k; ++c) {
+        const auto [least, most] = std::minmax_element(noise + c * m, noise + (c + 1) * m);
+        low[c] = *least, high[c] = *most;
+        for (std::int64_t j = 0; j < m; ++j) packed[(j / kTile * k + c) * kTile + j % kTile] = noise[c * m + j];
+    }
+}
+
+template <class T>
+void keep_shares(const T* logits, const Noises<T>& noises, double scale, std::int64_t n, int threads, double* out) {
+    const std::int64_t k = noises.k, m = noises.m;
     for_blocks(n, std::max(k, m), threads, [&](std::int64_t, std::int64_t from, std::int64_t to) {
         std::vector<Row<T>> rows(to - from);
         for (std::int64_t i = from; i < to; ++i) rows[i - from].read(logits + i * k, scale, noises);
-        for (std::int64_t t = 0; t < noises.tiles; ++t)
+        for (std::int64_t t = 0; t < tile_count(m); ++t)
             for (Row<T>& row : rows) row.count(noises.tile(t));
         for (std::int64_t i = from; i < to; ++i) out[i] = static_cast<double>(rows[i - from].kept) / m;
     });
@@ -192,9 +188,30 @@ void keep_probabilities(const T* logits, std::int64_t n, std::int64_t k, Noise n
     });
 }
 
-#define CALIBRANT_INSTANTIATE(T)                                                                                         \
-    template void keep_shares<T>(const T*, const T*, double, std::int64_t, std::int64_t, std::int64_t, int, double*);    \
-    template void keep_probabilities<T>(const T*, std::int64_t, std::int64_t, Noise, double, std::int64_t, int, double*);
+template <class T>
+void spread_confidence(const T* logits, const double* shares, const Steps& steps, std::optional<double> start, double margin,
+                       std::int64_t n, std::int64_t k, int threads, T* out) {
+    for_blocks(n, k, threads, [&](std::int64_t, std::int64_t from, std::int64_t to) {
+        for (std::int64_t i = from; i < to; ++i) {
+            const std::int64_t top = top_of(logits + i * k, k);
+            T* p = out + i * k;
+            const double found = replayed(steps, shares[i], start.value_or(p[top]));
+            const double confidence = std::clamp(found, margin, 1.0 - margin);
+            double rest = 0;
+            for (std::int64_t c = 0; c < k; ++c) rest += c == top ? 0.0 : p[c];
+            for (std::int64_t c = 0; c < k; ++c)
+                p[c] = rest > 0 ? p[c] * ((1.0 - confidence) / rest) : (1.0 - confidence) / (k - 1);
+            p[top] = confidence;
+        }
+    });
+}
+
+#define CALIBRANT_INSTANTIATE(T)                                                                                           \
+    template void pack_noise<T>(const T*, std::int64_t, std::int64_t, T*, T*, T*);                                         \
+    template void keep_shares<T>(const T*, const Noises<T>&, double, std::int64_t, int, double*);                          \
+    template void keep_probabilities<T>(const T*, std::int64_t, std::int64_t, Noise, double, std::int64_t, int, double*);  \
+    template void spread_confidence<T>(const T*, const double*, const Steps&, std::optional<double>, double, std::int64_t, \
+                                       std::int64_t, int, T*);
 CALIBRANT_INSTANTIATE(float)
 CALIBRANT_INSTANTIATE(double)
 

@@ -1,3 +1,4 @@
+import pickle
 import warnings
 from itertools import pairwise
 
@@ -9,9 +10,10 @@ from tests.conftest import overconfident
 
 import calibrant
 from calibrant import Hoki, _core
+from calibrant.arrays import softmax
 from calibrant.errors import InvalidInput
 from calibrant.maps.hoki_design import bin_of, design, replay
-from calibrant.maps.hoki_rows import Seen, rows_seen
+from calibrant.maps.hoki_rows import Noise, Seen, rows_seen
 from calibrant.passes import Block
 from calibrant.testing import check_merging
 
@@ -29,8 +31,9 @@ def test_pruned_shares_equal_the_plain_count(n, k, m, seed, scale):
     rng = np.random.default_rng(seed)
     z, noise = rng.normal(size=(n, k)) * 4, rng.normal(size=(k, m)) * scale
     shifted = z - z.max(axis=1, keepdims=True)
-    np.testing.assert_array_equal(_core.keep_shares(z, noise, 0.7, 2), twin_shares(shifted / 0.7, noise))
-    assert (_core.keep_shares(z, noise, 0.7, 1) == _core.keep_shares(z, noise, 0.7, 2)).all()
+    one, two = (_core.keep_shares(z, *_core.pack_noise(noise), m, 0.7, threads) for threads in (1, 2))
+    np.testing.assert_array_equal(two, twin_shares(shifted / 0.7, noise))
+    assert (one == two).all()
 
 
 @pytest.mark.parametrize(("law", "kind"), [("gaussian", 0), ("uniform", 1)])
@@ -40,7 +43,8 @@ def test_quadrature_is_the_limit_of_sampling(law, kind):
     draws = 40_000
     base = rng.standard_normal((6, draws)) if law == "gaussian" else rng.random((6, draws))
     exact = _core.keep_probabilities(z, kind, 2.5, 256, 1)
-    assert np.abs(_core.keep_shares(z, base, 2.5, 1) - exact).max() < 5 * 0.5 / np.sqrt(draws)
+    sampled = _core.keep_shares(z, *_core.pack_noise(base), draws, 2.5, 1)
+    assert np.abs(sampled - exact).max() < 5 * 0.5 / np.sqrt(draws)
 
 
 def test_quadrature_has_the_closed_form_for_two_classes():
@@ -215,7 +219,7 @@ def test_losses_are_those_of_the_answers(problem):
 
 def test_a_confidence_that_rounds_to_one_leaves_a_share_for_the_label():
     z = np.array([[800.0, 0.0, -1.0], [0.0, 50.0, 2.0]])
-    seen = Seen.of(rows_seen(Block(z, np.array([2, 2]), None, 3), "gaussian", 1.0, None))
+    seen = Seen.of(rows_seen(Block(z, np.array([2, 2]), None, 3), Noise("gaussian", 1.0, None)))
     share = np.sort(seen.rest)
     np.testing.assert_allclose(share, np.sort([0.5, np.exp(2) / (1 + np.exp(2))]), rtol=1e-9)  # nothing left: evenly
     assert (seen.losses(np.array([0.9, 0.9]), 0.01) > 0).all()
@@ -226,3 +230,54 @@ def test_parameters_are_counted(problem):
     hoki = Hoki(("gaussian", 0.0, 2.0), bins=4, max_iterations=3).fit(z, y)
     assert hoki.n_parameters_ == 2 * hoki.filled_.sum() + 1
     assert fitted(Hoki(bins=1), z, y).n_parameters_ == 2 + 1 + 2
+
+
+def twin_spread(z, softmax, shares, found, start, margin):
+    """Softmax, with the top class at its confidence and the rest scaled."""
+    p = softmax.astype(np.float64)
+    rows, top = np.arange(len(z)), z.argmax(axis=1)
+    begun = p[rows, top] if start is None else np.full(len(z), start)
+    confidence = np.clip(replay(found, shares, begun), margin, 1 - margin)
+    p[rows, top] = 0.0
+    p[p.sum(axis=1) == 0] = 1.0
+    p[rows, top] = 0.0
+    p *= ((1 - confidence) / p.sum(axis=1))[:, None]
+    p[rows, top] = confidence
+    return p
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 40), st.integers(2, 50), st.integers(0, 10**6), st.sampled_from([None, 0.4]), st.integers(1, 9))
+def test_confidences_are_spread_as_said(n, k, seed, start, bins):
+    rng = np.random.default_rng(seed)
+    z, shares = rng.normal(size=(n, k)) * 10.0 ** rng.integers(0, 4), rng.random(n)
+    right = (rng.random(n) < shares).astype(float)
+    found = design(shares, right, np.ones(n), np.full(n, 0.4), bins, 5)
+    for dtype, close in ((np.float64, 1e-12), (np.float32, 1e-5)):
+        rows = z.astype(dtype)
+        out = softmax(rows)
+        wanted = twin_spread(rows, out, shares, found, start, 0.01)
+        _core.spread_confidence(rows, shares, found.alphas, found.betas, found.filled, start, 0.01, 2, out)
+        np.testing.assert_allclose(out, wanted, rtol=0, atol=close)
+
+
+def test_the_core_refuses_noise_and_steps_of_other_shapes():
+    z, noise = np.zeros((3, 4)), np.zeros((4, 40))
+    packed, reach = _core.pack_noise(noise)
+    for bad in ((packed[:, :3], reach, 40), (packed, reach[:1], 40), (packed, reach, 10), (packed, reach, 0)):
+        with pytest.raises(ValueError, match="fit"):
+            _core.keep_shares(z, *(np.ascontiguousarray(part) for part in bad[:2]), bad[2], 1.0, 1)
+    steps = np.zeros((2, 5))
+    with pytest.raises(ValueError, match="steps"):
+        _core.spread_confidence(z, np.zeros(3), steps, steps, np.zeros((1, 5), bool), None, 0.1, 1, z.copy())
+    with pytest.raises(ValueError, match="share"):
+        _core.spread_confidence(z, np.zeros(2), steps, steps, np.zeros((2, 5), bool), None, 0.1, 1, z.copy())
+
+
+def test_a_pickled_map_carries_its_noise_once(problem):
+    z, y = problem
+    hoki = fitted(Hoki(), z, y)
+    before = len(pickle.dumps(hoki))
+    hoki.predict_proba(z.astype(np.float32))
+    assert len(pickle.dumps(hoki)) == before < 1.2 * hoki.noise_.nbytes
+    assert pickle.loads(pickle.dumps(hoki)).predict_proba(z).tobytes() == hoki.predict_proba(z).tobytes()

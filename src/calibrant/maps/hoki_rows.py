@@ -1,8 +1,9 @@
-"""What Hoki needs to know of a row: its share γ and what a confidence would cost it."""
+"""What Hoki needs to know of a row: its share γ under noise, and what a confidence would cost it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +15,37 @@ from ..passes import Block, Rows
 from ..passes.folds import row_keys
 from ..threads import get_threads
 
-__all__ = ["LAWS", "Seen", "kept_shares", "rows_seen", "spread"]
+__all__ = ["LAWS", "Noise", "Seen", "rows_seen"]
 
 Array = NDArray[np.float64]
 Floats = NDArray[np.floating]
 LAWS = {"gaussian": 0, "uniform": 1}
 _NODES = {"gaussian": 64, "uniform": 256}  # of the quadrature: γ is right to 1e-9, to 1e-5 where the density has edges
 _LEAST = 1e-300  # probability that a loss counts at least: about the smallest that a double holds with all its digits
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """A law of noise: its scale, and vectors in units of it, (K, draws); without these γ is integrated."""
+
+    law: str
+    scale: float
+    vectors: NDArray[np.float32] | None
+    _packed: dict[Any, tuple[Floats, Floats]] = field(default_factory=dict, repr=False)
+
+    def shares(self, logits: Floats) -> Array:
+        """Return γ, the probability that the noise leaves each row's top label alone."""
+        logits = np.ascontiguousarray(logits)
+        if self.vectors is None:
+            return _core.keep_probabilities(logits, LAWS[self.law], self.scale, _NODES[self.law], get_threads())
+        if logits.dtype not in self._packed:
+            self._packed[logits.dtype] = _core.pack_noise(self.vectors.astype(logits.dtype, copy=False))
+        packed, reach = self._packed[logits.dtype]
+        return _core.keep_shares(logits, packed, reach, self.vectors.shape[1], self.scale, get_threads())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave out what can be laid out anew."""
+        return Noise, (self.law, self.scale, self.vectors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +91,7 @@ class Seen:
         return -np.log(np.maximum(np.where(self.right > 0, c, (1.0 - c) * self.rest), _LEAST))
 
 
-def rows_seen(block: Block, law: str, scale: float, noise: NDArray[np.float32] | None) -> Rows:
+def rows_seen(block: Block, noise: Noise) -> Rows:
     """One pass: the columns of `Seen`, in the order of the rows."""
     top = block.logits.argmax(axis=1)
     confidence, before, rest = np.empty(block.n), np.empty(block.n), np.empty(block.n)
@@ -75,28 +100,15 @@ def rows_seen(block: Block, law: str, scale: float, noise: NDArray[np.float32] |
         p, rows = softmax(z), np.arange(len(z))
         confidence[part] = p[rows, top[part]]
         before[part] = raw_losses("nll", z, labels)
-        rest[part] = spread(p, rows, top[part], np.zeros(len(z)))[rows, labels]
-    kept, right = kept_shares(block.logits, law, scale, noise), (top == block.labels).astype(np.float64)
+        rest[part] = _label_shares(p, rows, top[part], labels)
+    kept, right = noise.shares(block.logits), (top == block.labels).astype(np.float64)
     return Rows(block.kept(row_keys), kept, right, confidence, before, rest, block.weight_array)
 
 
-def kept_shares(logits: Floats, law: str, scale: float, noise: NDArray[np.float32] | None) -> Array:
-    """Return the probability that noise leaves each row's top label alone; without noise vectors it is integrated."""
-    logits = np.ascontiguousarray(logits)
-    if noise is None:
-        return _core.keep_probabilities(logits, LAWS[law], scale, _NODES[law], get_threads())
-    return _core.keep_shares(logits, noise.astype(logits.dtype, copy=False), scale, get_threads())
-
-
-def spread(p: Floats, rows: NDArray[np.int64], top: NDArray[np.int64], confidence: Array) -> Array:
-    """Give the top class its confidence and share the rest out as ``p`` does, evenly where ``p`` leaves nothing."""
-    rest = p.astype(np.float64)
-    rest[rows, top] = 0.0
-    total = rest.sum(axis=1)
-    empty = total <= 0
-    rest[empty] = 1.0
-    rest[rows, top] = 0.0
-    total[empty] = p.shape[1] - 1
-    rest *= ((1.0 - confidence) / total)[:, None]
-    rest[rows, top] = confidence
-    return rest
+def _label_shares(p: Floats, rows: NDArray[np.int64], top: NDArray[np.int64], labels: NDArray[np.int64]) -> Array:
+    """The label's share of what the top class leaves; an even one where ``p`` leaves nothing."""
+    others = p.astype(np.float64)
+    others[rows, top] = 0.0
+    total = others.sum(axis=1)
+    share = others[rows, labels] / np.where(total > 0, total, 1.0)
+    return np.where(total > 0, share, 1.0 / (p.shape[1] - 1))

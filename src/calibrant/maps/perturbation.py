@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _core
 from ..arrays import softmax
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
@@ -17,14 +19,16 @@ from ..fits.report import FitReport
 from ..metrics import calibration_error_bound
 from ..parameters import AnyOf, Integer, OneOf
 from ..passes import Block, Data
+from ..threads import get_threads
 from ..traits import Traits
 from ..validation import as_labels
 from .hoki_design import SEARCH_ROWS, Design, binned_error, design, replay, search_noise, weighted_std
-from .hoki_rows import LAWS, Seen, kept_shares, rows_seen, spread
+from .hoki_rows import LAWS, Noise, Seen, rows_seen
 
 __all__ = ["Hoki"]
 
 Array = NDArray[np.float64]
+_NOISES: WeakKeyDictionary[Hoki, Noise] = WeakKeyDictionary()  # beside the maps, which hold what was learnt and no more
 
 
 class Hoki(Calibrator):
@@ -142,8 +146,7 @@ class Hoki(Calibrator):
     def _fit(self, data: Data) -> FitReport:
         self.law_, self.scale_ = self._choose_noise(data)
         self.noise_ = self._draw(self.law_, data.n_classes, self.transformations)
-        found = data.reduce(partial(rows_seen, law=self.law_, scale=self.scale_, noise=self.noise_))
-        seen = Seen.of(found)
+        seen = Seen.of(data.reduce(partial(rows_seen, noise=self._noise())))
         self.margin_ = 0.5 / (float(seen.weights.sum()) + 1)
         self.accuracy_ = float(np.average(seen.right, weights=seen.weights))
         start = seen.confidence if self.init == "confidence" else np.full(len(seen.kept), self.accuracy_)
@@ -186,7 +189,7 @@ class Hoki(Calibrator):
 
         def share(rows: Block, law: str, scale: float, draws: int | None) -> Array:
             noise = self._draw(law, rows.n_classes, None if self.transformations is None else draws)
-            return kept_shares(rows.logits, law, scale, noise)
+            return Noise(law, scale, noise).shares(rows.logits)
 
         return search_noise(data.pilot(SEARCH_ROWS).rows(), share, self.transformations)
 
@@ -198,18 +201,26 @@ class Hoki(Calibrator):
         base = generator.standard_normal(size) if law == "gaussian" else generator.random(size)
         return np.ascontiguousarray(base.T.astype(np.float32))
 
+    def _noise(self) -> Noise:
+        """The noise of the fit, laid out once for all calls."""
+        found = _NOISES.get(self)
+        if found is None or (found.law, found.scale) != (self.law_, self.scale_) or found.vectors is not self.noise_:
+            found = _NOISES[self] = Noise(self.law_, self.scale_, self.noise_)
+        return found
+
     def _confidence(self, logits: NDArray[np.floating]) -> Array:
         start = np.full(len(logits), self.accuracy_)
         if self.init == "confidence":
             start = softmax(logits).max(axis=1).astype(np.float64)
-        kept = kept_shares(logits, self.law_, self.scale_, self.noise_)
-        return replay(Design(self.alphas_, self.betas_, self.filled_, True), kept, start)
+        return replay(Design(self.alphas_, self.betas_, self.filled_, True), self._noise().shares(logits), start)
 
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
         """The top class gets its confidence; the rest is spread in proportion to the original probabilities."""
-        p, rows, top = softmax(logits), np.arange(len(logits)), logits.argmax(axis=1)
-        confidence = np.clip(self._confidence(logits), self.margin_, 1.0 - self.margin_)
-        return spread(p, rows, top, confidence).astype(p.dtype, copy=False)
+        shares, out = self._noise().shares(logits), softmax(logits)
+        start = self.accuracy_ if self.init == "accuracy" else None
+        steps = self.alphas_, self.betas_, self.filled_
+        _core.spread_confidence(logits, shares, *steps, start, self.margin_, get_threads(), out)
+        return out
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
