@@ -38,39 +38,23 @@ CALIBRANT_INLINE void used_odds(const T* z, std::int64_t k, const std::int64_t* 
         for (std::int64_t j = 0; j < m; ++j) odds[j] = odds[places[j]];
 }
 
-// Cells of a row of log-odds; the coarse cells of column j begin at offset[j].
+// Cells of some log-odds of one group, whose coarse cells begin at `offset`.
 template <class T>
-CALIBRANT_INLINE void row_cells(const T* odds, std::int64_t m, const std::int32_t* offset, int bits,
-                                const std::int32_t* first, const std::int32_t* shift, std::int32_t* cell) {
+CALIBRANT_INLINE void run_cells(const T* odds, std::int64_t m, std::int32_t offset, int bits, const std::int32_t* first,
+                                const std::int32_t* shift, std::int32_t* cell) {
     const int low = 32 - bits;
     const std::uint32_t mask = (std::uint32_t(1) << low) - 1;
     if (!first) {
 #pragma omp simd
         for (std::int64_t j = 0; j < m; ++j)
-            cell[j] = offset[j] + static_cast<std::int32_t>(key_of(static_cast<float>(odds[j])) >> low);
+            cell[j] = offset + static_cast<std::int32_t>(key_of(static_cast<float>(odds[j])) >> low);
         return;
     }
+    first += offset, shift += offset;
 #pragma omp simd
     for (std::int64_t j = 0; j < m; ++j) {
         const std::uint32_t key = key_of(static_cast<float>(odds[j]));
-        const std::int32_t coarse = offset[j] + static_cast<std::int32_t>(key >> low);
-        cell[j] = first[coarse] + static_cast<std::int32_t>((key & mask) >> shift[coarse]);
-    }
-}
-
-template <class T>
-CALIBRANT_INLINE void cell_rows(const T* logits, const std::int64_t* labels, const double* weights, std::int64_t from,
-                                std::int64_t to, std::int64_t k, const std::int64_t* places, const std::int64_t* where,
-                                std::int64_t m, const std::int32_t* offset, int bits, const std::int32_t* first,
-                                const std::int32_t* shift, T* odds, std::int32_t* cell, double* out) {
-    for (std::int64_t i = from; i < to; ++i) {
-        const double weight = weights ? weights[i] : 1.0;
-        if (weight == 0.0) continue;
-        used_odds(logits + i * k, k, places, m, odds);
-        row_cells(odds, m, offset, bits, first, shift, cell);
-        for (std::int64_t j = 0; j < m; ++j) out[2 * static_cast<std::int64_t>(cell[j])] += weight;
-        const std::int64_t own = where[labels[i]];
-        if (own >= 0) out[2 * static_cast<std::int64_t>(cell[own]) + 1] += weight;
+        cell[j] = first[key >> low] + static_cast<std::int32_t>((key & mask) >> shift[key >> low]);
     }
 }
 
@@ -103,12 +87,9 @@ CALIBRANT_CLONES double cell_loss_of(const double* scores, const double* weights
 }
 
 #define CALIBRANT_BINNING_BLOCKS(T)                                                                                       \
-    CALIBRANT_CLONES void cell_rows_of(const T* logits, const std::int64_t* labels, const double* weights,                \
-                                       std::int64_t from, std::int64_t to, std::int64_t k, const std::int64_t* places,    \
-                                       const std::int64_t* where, std::int64_t m, const std::int32_t* offset, int bits,   \
-                                       const std::int32_t* first, const std::int32_t* shift, T* odds, std::int32_t* cell, \
-                                       double* out) {                                                                     \
-        cell_rows(logits, labels, weights, from, to, k, places, where, m, offset, bits, first, shift, odds, cell, out);   \
+    CALIBRANT_CLONES void run_cells_of(const T* odds, std::int64_t m, std::int32_t offset, int bits,                      \
+                                       const std::int32_t* first, const std::int32_t* shift, std::int32_t* cell) {        \
+        run_cells(odds, m, offset, bits, first, shift, cell);                                                             \
     }                                                                                                                     \
     CALIBRANT_CLONES void row_bins_of(const T* scores, std::int64_t m, const Edges<T>& edges, std::int32_t* bin) {        \
         row_bins(scores, m, edges.values.data(), edges.count, edges.steps, bin);                                          \
@@ -130,7 +111,7 @@ CALIBRANT_BINNING_BLOCKS(double)
 // sizes alone, so that the number of threads changes no bit; there are fewer where the sums are large.
 template <class Work>
 void sum_stripes(std::int64_t n, std::int64_t size, int threads, double* out, Work work) {
-    constexpr std::int64_t most = 8, together = std::int64_t(1) << 24;
+    constexpr std::int64_t most = 8, together = std::int64_t(1) << 23;  // doubles: 64 MB
     const std::int64_t stripes = std::clamp<std::int64_t>(together / std::max<std::int64_t>(1, size), 1, most);
     std::vector<std::vector<double>> parts(stripes - 1);
     std::fill(out, out + size, 0.0);
@@ -142,6 +123,79 @@ void sum_stripes(std::int64_t n, std::int64_t size, int threads, double* out, Wo
         for (std::int64_t c = 0; c < size; ++c) out[c] += part[c];
 }
 
+// What cell_sums is given, but the rows and the sums.
+template <class T>
+struct Cells {
+    const T* logits;
+    const std::int64_t* labels;
+    const double* weights;
+    std::int64_t k;
+    const Used& used;
+    int bits;
+    const std::int32_t *first, *shift;
+
+    double weight(std::int64_t i) const { return weights ? weights[i] : 1.0; }
+
+    void run(const T* odds, std::int64_t m, std::int64_t group, std::int32_t* cell) const {
+        run_cells_of(odds, m, static_cast<std::int32_t>(group << bits), bits, first, shift, cell);
+    }
+
+    // One group: a row at a time.
+    void add_rows(std::int64_t from, std::int64_t to, double* out) const {
+        const std::int64_t m = used.count();
+        std::vector<T> odds(k);
+        std::vector<std::int32_t> cell(k);
+        for (std::int64_t i = from; i < to; ++i) {
+            const double w = weight(i);
+            if (w == 0.0) continue;
+            used_odds(logits + i * k, k, used.places.data(), m, odds.data());
+            run(odds.data(), m, 0, cell.data());
+            for (std::int64_t j = 0; j < m; ++j) out[2 * cell[j]] += w;
+            const std::int64_t own = used.where[labels[i]];
+            if (own >= 0) out[2 * cell[own] + 1] += w;
+        }
+    }
+
+    // Many groups: a class of many rows at a time, as the cells of all classes do not fit into a cache.
+    void add_columns(std::int64_t from, std::int64_t to, double* out) const {
+        const std::int64_t m = used.count(), most = std::clamp<std::int64_t>((1 << 19) / k, 16, 1024);
+        std::vector<T> tile(m * most);
+        std::vector<double> w(most);
+        std::vector<std::int64_t> own(most);
+        std::vector<std::int32_t> cell(most);
+        for (std::int64_t i = from; i < to;) {
+            std::int64_t count = 0;
+            while (i < to && count < most) i = turn_rows(i, to, most, tile.data(), w.data(), own.data(), count);
+            for (std::int64_t j = 0; j < m; ++j) {
+                run(tile.data() + j * most, count, used.group[j], cell.data());
+                for (std::int64_t r = 0; r < count; ++r) out[2 * std::int64_t(cell[r])] += w[r];
+            }
+            for (std::int64_t r = 0; r < count; ++r) {
+                if (own[r] < 0) continue;
+                run(tile.data() + own[r] * most + r, 1, used.group[own[r]], cell.data());
+                out[2 * std::int64_t(cell[0]) + 1] += w[r];
+            }
+        }
+    }
+
+    // Writes the log-odds of the next few rows that count into columns of the tile; returns the row after them.
+    std::int64_t turn_rows(std::int64_t i, std::int64_t to, std::int64_t most, T* tile, double* w, std::int64_t* own,
+                           std::int64_t& count) const {
+        const std::int64_t m = used.count(), few = std::min<std::int64_t>(16, most - count);
+        std::vector<T> odds(few * k);
+        std::int64_t rows = 0;
+        for (; i < to && rows < few; ++i) {
+            if (weight(i) == 0.0) continue;
+            used_odds(logits + i * k, k, used.places.data(), m, odds.data() + rows * k);
+            w[count + rows] = weight(i), own[count + rows] = used.where[labels[i]], ++rows;
+        }
+        for (std::int64_t j = 0; j < m; ++j)
+            for (std::int64_t r = 0; r < rows; ++r) tile[j * most + count + r] = odds[r * k + j];
+        count += rows;
+        return i;
+    }
+};
+
 }  // namespace
 
 template <class T>
@@ -149,13 +203,13 @@ void cell_sums(const T* logits, const std::int64_t* labels, const double* weight
                std::int64_t n, std::int64_t k, int bits, const std::int32_t* first, const std::int32_t* shift,
                std::int64_t cells, int threads, double* out) {
     const Used used(groups, k);
-    std::vector<std::int32_t> offset;
-    for (const std::int64_t g : used.group) offset.push_back(static_cast<std::int32_t>(g << bits));
+    const Cells<T> counted{logits, labels, weights, k, used, bits, first, shift};
+    const bool alone = std::all_of(used.group.begin(), used.group.end(), [](std::int64_t g) { return g == 0; });
     sum_stripes(n, 2 * cells, threads, out, [&](std::int64_t from, std::int64_t to, double* sums) {
-        std::vector<T> odds(k);
-        std::vector<std::int32_t> cell(k);
-        cell_rows_of(logits, labels, weights, from, to, k, used.places.data(), used.where.data(), used.count(),
-                     offset.data(), bits, first, shift, odds.data(), cell.data(), sums);
+        if (alone)
+            counted.add_rows(from, to, sums);
+        else
+            counted.add_columns(from, to, sums);
     });
 }
 

@@ -38,6 +38,9 @@ __all__ = [
 
 Edges = NDArray[np.float64]
 
+_COUNTED = 2.0**62  # products of whole weights and bins below this are exact in integers
+_CLOSE = 1e-9  # of a bin: weights that are no whole numbers add up differently in other orders
+
 _BINS = AnyOf(Integer(1), OneOf("sturges"))
 
 
@@ -73,15 +76,11 @@ def equal_mass(scores: NDArray[np.float64], bins: int, weights: NDArray[np.float
 
 def mass_bounds(below: NDArray[Any], total: Any, bins: int) -> NDArray[np.int64]:
     """Return the groups of tied scores at which bins of equal mass begin, but the first, from the weight below each."""
-    below, total = _counts(below, total)
-    return np.flatnonzero(np.diff(np.minimum(below * bins // total, bins - 1))) + 1
-
-
-def _counts(below: NDArray[Any], total: Any) -> tuple[NDArray[Any], Any]:
-    """Whole weights as integers, so that ranks are exact."""
-    if total == np.floor(total) and (below == np.floor(below)).all():
-        return below.astype(np.int64), int(total)
-    return below, total
+    if total * bins < _COUNTED and total == np.floor(total) and (below == np.floor(below)).all():
+        ranks = below.astype(np.int64) * bins // int(total)  # of whole weights: exact
+    else:
+        ranks = np.floor(below / total * bins + _CLOSE)
+    return np.flatnonzero(np.diff(np.minimum(ranks, bins - 1))) + 1
 
 
 def kmeans(scores: NDArray[np.float64], bins: int, weights: NDArray[np.float64] | None = None) -> Edges:

@@ -16,7 +16,7 @@ from ..arrays import log_odds
 from ..passes import Block, Data, Rows
 from ..threads import get_threads
 
-__all__ = ["FineCells", "cells_of_groups", "cells_of_scores"]
+__all__ = ["FineCells", "cells_apart", "cells_of_groups", "cells_of_scores"]
 
 Groups = NDArray[np.int64]
 _EXACT = (
@@ -70,7 +70,8 @@ class FineCells:
         """Return by bin of increasing edges: weight, weight of the positives, Σ σ(score), and a zero; (bins, 4)."""
         place = np.searchsorted(edges, self.scores, side="right")
         columns = (self.weights, self.outcomes, self.weights * expit(self.scores), np.zeros(self.count))
-        return np.stack([np.bincount(place, column, minlength=len(edges) + 1) for column in columns], axis=1)
+        found = [np.bincount(place, column, minlength=len(edges) + 1) for column in columns]
+        return np.stack(found, axis=1).astype(np.float64, copy=False)
 
     def thinned(self, most: int) -> FineCells:
         """Return at most about ``most`` cells, neighbours merged at equal steps of the share of either outcome."""
@@ -150,10 +151,28 @@ def cells_of_groups(data: Data, groups: Groups) -> Iterator[FineCells]:
     much the mass of a bin may be off, and a score by the width of its cell. Cells depend on the set of weighted rows
     alone: not on their order, their blocks, the number of threads or the scale of the scores.
     """
-    scores = data.n * np.bincount(groups[groups >= 0])
-    if scores.max() <= _EXACT and scores.sum() <= _HELD:
+    if _few(data, groups):
         return _exact_cells(data, groups)
-    return _counted_cells(data, groups)
+    split = _split_of(data, groups)
+    return split.cells(data.reduce(partial(cell_sums, groups=groups, bits=split.bits, split=split)))
+
+
+def cells_apart(data: Data, groups: Groups, folds: int) -> tuple[Iterator[FineCells], Iterator[FineCells]]:
+    """Return the cells of all rows, and of all but the first fold: rows are looked at as often as for one of them."""
+    rest = data.without(0, folds)
+    if _few(data, groups):
+        return _exact_cells(data, groups), _exact_cells(rest, groups)
+    split = _split_of(data, groups)
+    without, held = (
+        part.reduce(partial(cell_sums, groups=groups, bits=split.bits, split=split))
+        for part in (rest, data.only(0, folds))
+    )
+    return split.cells(without + held), split.cells(without)
+
+
+def _few(data: Data, groups: Groups) -> bool:
+    scores = data.n * np.bincount(groups[groups >= 0])
+    return bool(scores.max() <= _EXACT and scores.sum() <= _HELD)
 
 
 def _exact_cells(data: Data, groups: Groups) -> Iterator[FineCells]:
@@ -173,49 +192,43 @@ def class_scores(block: Block, columns: NDArray[np.int64]) -> Rows:
     return Rows(odds if len(columns) == odds.shape[1] else odds[:, columns], block.labels, block.weight_array)
 
 
-def _counted_cells(data: Data, groups: Groups) -> Iterator[FineCells]:
-    count = int(groups.max()) + 1
-    bits = int(np.clip(np.log2(_COARSE / count), _LEAST_BITS, _MOST_BITS))
-    coarse = data.reduce(partial(cell_sums, groups=groups, bits=bits))
-    split = _split(coarse.reshape(count, -1, 2), bits, max(_LEAST_FINE, min(_MOST_FINE, _FINE // count)))
-    sums = data.reduce(partial(cell_sums, groups=groups, bits=bits, split=split))
-    kept = np.flatnonzero(sums[:, 0] > 0)
-    sums = sums[kept]
-    owners, low, high = split.ranges(kept, bits)
-    for begin, end in pairwise(np.searchsorted(owners, np.arange(count + 1))):
-        own = slice(begin, end)
-        cuts = 0.5 * (high[own][:-1] + low[own][1:])
-        yield FineCells(0.5 * (low[own] + high[own]), sums[own, 0], sums[own, 1], cuts, exact=False)
-
-
 @dataclass(frozen=True, eq=False)
 class _Split:
-    """How coarse cells are split into fine ones; see cpp/binning.hpp.
+    """How the coarse cells of all groups are split into fine ones; see cpp/binning.hpp.
 
     ``coarse`` are the numbers of the coarse cells that hold anything, ``starts`` the first fine cell of each.
     """
 
+    bits: int
     first: NDArray[np.int32]
     shift: NDArray[np.int32]
     coarse: NDArray[np.int64]
     starts: NDArray[np.int64]
     count: int
 
-    def ranges(
-        self, cells: NDArray[np.int64], bits: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return the group of the given fine cells, and the smallest and the largest float32 of each."""
-        place = np.searchsorted(self.starts, cells, side="right") - 1
+    def cells(self, sums: NDArray[np.float64]) -> Iterator[FineCells]:
+        """Yield the fine cells of each group that hold anything, from the sums of all."""
+        kept = np.flatnonzero(sums[:, 0] > 0)
+        sums = sums[kept]
+        place = np.searchsorted(self.starts, kept, side="right") - 1
         coarse = self.coarse[place]
         width = np.left_shift(1, self.shift[coarse].astype(np.int64))
-        low = ((coarse & ((1 << bits) - 1)) << (32 - bits)) + (cells - self.starts[place]) * width
-        return coarse >> bits, _float_of(low), _float_of(low + width - 1)
+        key = ((coarse & ((1 << self.bits) - 1)) << (32 - self.bits)) + (kept - self.starts[place]) * width
+        low, high = _float_of(key), _float_of(key + width - 1)
+        groups = len(self.first) >> self.bits
+        for begin, end in pairwise(np.searchsorted(coarse >> self.bits, np.arange(groups + 1))):
+            own = slice(begin, end)
+            cuts = 0.5 * (high[own][:-1] + low[own][1:])
+            yield FineCells(0.5 * (low[own] + high[own]), sums[own, 0], sums[own, 1], cuts, exact=False)
 
 
-def _split(coarse: NDArray[np.float64], bits: int, fine: int) -> _Split:
-    """Split each coarse cell (G, cells, 2) into a power of two, by its larger share of mass and of positives."""
-    totals = coarse.sum(axis=1)
-    flat = coarse.reshape(-1, 2)
+def _split_of(data: Data, groups: Groups) -> _Split:
+    """Count coarse cells by one pass, and split each by its larger share of mass and of positives."""
+    count = int(groups.max()) + 1
+    bits = int(np.clip(np.log2(_COARSE / count), _LEAST_BITS, _MOST_BITS))
+    fine = max(_LEAST_FINE, min(_MOST_FINE, _FINE // count))
+    flat = data.reduce(partial(cell_sums, groups=groups, bits=bits))
+    totals = flat.reshape(count, -1, 2).sum(axis=1)
     there = np.flatnonzero(flat[:, 0] > 0)
     share = (flat[there] / np.where(totals > 0, totals, 1.0)[there >> bits]).max(axis=1)
     # Shares that rounding alone tells from a power of two are that power: rows add up differently in other orders.
@@ -224,7 +237,7 @@ def _split(coarse: NDArray[np.float64], bits: int, fine: int) -> _Split:
     starts = np.cumsum(sizes) - sizes
     first, shift = np.zeros(len(flat), dtype=np.int32), np.full(len(flat), 32 - bits, dtype=np.int32)
     first[there], shift[there] = starts, 32 - bits - finer
-    return _Split(first, shift, there, starts, int(sizes.sum()))
+    return _Split(bits, first, shift, there, starts, int(sizes.sum()))
 
 
 def cell_sums(block: Block, groups: Groups, bits: int, split: _Split | None = None) -> NDArray[np.float64]:

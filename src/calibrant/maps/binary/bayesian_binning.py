@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from scipy.special import betaln, expit, softmax
 
 from ...fits.report import FitReport
-from ...metrics.fine_cells import FineCells, cells_of_groups
+from ...metrics.fine_cells import FineCells
 from ...parameters import Integer, Number
-from ...passes import Data
 from ...traits import Traits
 from .base import Learnt
 from .table import TableMap, table_losses
@@ -22,6 +21,7 @@ __all__ = ["BayesianBinning"]
 
 _SPREAD = 10.0  # binnings have n^(1/3) / 10 to 10 n^(1/3) bins
 _LEAST_ROWS = 5  # rows a bin should have on average
+_COUNTED = 2.0**62  # products of whole weights and ranks below this are exact in integers
 _NEGLIGIBLE = 1e-4  # models of less weight are left out of the table
 
 
@@ -75,10 +75,7 @@ class BayesianBinning(TableMap):
         self.classes = classes
         self.saturated = saturated
 
-    def _learn(self, data: Data, groups: NDArray[np.int64]) -> list[Learnt]:
-        return [self._learnt_from(cells) for cells in cells_of_groups(data, groups)]
-
-    def _learnt_from(self, cells: FineCells) -> Learnt:
+    def _learnt_from(self, cells: FineCells, dtype: Any) -> Learnt:
         models = _fit_models(cells, _numbers(cells, self.models), self.strength)
         weights = softmax([m.evidence for m in models])
         kept = np.flatnonzero(weights >= min(_NEGLIGIBLE, weights.max()))
@@ -147,7 +144,7 @@ def _starts(cells: FineCells, numbers: NDArray[np.int64]) -> tuple[NDArray[np.in
     steps = np.cumsum(cells.weights)
     below, total = np.append(0.0, steps[:-1]), steps[-1]
     floor = rank * total / numbers[owners]
-    if (steps == np.floor(steps)).all():
+    if total * numbers[-1] < _COUNTED and (steps == np.floor(steps)).all():
         floor = -(-rank * int(total) // numbers[owners])
     starts = np.searchsorted(below, floor, side="left")
     kept = starts < cells.count

@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
-from sklearn.isotonic import isotonic_regression
 
+from ... import _core
 from ...calibrator import Calibrator
 from ...fits.report import FitReport
 from ...metrics.edges import equal_width, given, kmeans, mass_bounds
-from ...metrics.fine_cells import FineCells, cells_of_groups
+from ...metrics.fine_cells import FineCells
 from ...metrics.imax import IMax, imax_of_groups
 from ...metrics.information import partition_information
 from ...metrics.optimal_partition import optimal_partition
@@ -138,16 +138,16 @@ class Binning(TableMap):
             return self._traits
         return replace(self._traits, sees=most_of([self._traits.sees, lender.traits.sees]))
 
-    def _learn(self, data: Data, groups: NDArray[np.int64]) -> list[Learnt]:
+    def _learn_cells(self, cells: Iterator[FineCells], data: Data, groups: NDArray[np.int64]) -> list[Learnt]:
         lends = isinstance(self.representatives, Calibrator)
         lender = fitted_lender(self.representatives, data, groups) if lends else None
-        found = list(self._found(cells_of_groups(data, groups)))
+        found = list(self._found(cells))
         sums = [one.sums for one in found if one.sums is not None]
         if len(sums) < len(found):
             sums = sums_of_groups(data, groups, [one.edges for one in found], lender)
-        return [self._learnt_from(one, own) for one, own in zip(found, sums, strict=True)]
+        return [self._told(one, own) for one, own in zip(found, sums, strict=True)]
 
-    def _learnt_from(self, found: _Found, sums: NDArray[np.float64]) -> Learnt:
+    def _told(self, found: _Found, sums: NDArray[np.float64]) -> Learnt:
         answers = self._answers(sums, found.edges)
         before, after = table_losses(found.raw_loss, sums[:, 0], sums[:, 1], answers)
         report = FitReport(found.iterations, found.converged, "nll", before, after, details=found.details)
@@ -210,7 +210,9 @@ class Binning(TableMap):
         counts = weights + s
         prior = (positives.sum() + s / 2) / (weights.sum() + s)  # never 0: a class may be missing from the rows
         answers = (positives + s * prior) / counts
-        return isotonic_regression(answers, sample_weight=counts) if self.monotone and s > 0 else answers
+        if not self.monotone or s == 0:
+            return answers
+        return _core.pool_adjacent(answers * counts, counts, np.array([0, len(counts)]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -63,7 +63,7 @@ def gaps_of_groups(data: Data, groups: Groups, resolution: float) -> Gaps:
 
 
 def gaps_apart(data: Data, groups: Groups, resolution: float, folds: int) -> tuple[Gaps, Gaps]:
-    """Return the gaps of all rows, and of all but the first fold: each row is looked at as often as for one of them."""
+    """Return the gaps of all rows, and of all but the first fold: rows are looked at as often as for one of them."""
     rest, held = data.without(0, folds), data.only(0, folds)
     found = [part.reduce(partial(positives, groups=groups)).columns for part in (rest, held)]
     scores, owners, weights = (np.concatenate(pair) for pair in zip(*found, strict=True))

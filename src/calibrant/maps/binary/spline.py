@@ -12,20 +12,19 @@ from scipy.interpolate import CubicSpline
 from scipy.special import expit
 
 from ...fits.report import FitReport
-from ...metrics.fine_cells import FineCells, cells_of_groups
+from ...metrics.fine_cells import FineCells
 from ...parameters import Integer, OneOf
-from ...passes import Data
 from ...traits import Traits
 from .base import BinaryMap, Learnt
 from .stack import CurveStack
-from .table import cell_losses
+from .table import CellMap, cell_losses
 
 __all__ = ["SplineCalibration"]
 
 _PLACES = 257  # scores at which the map is stored
 
 
-class SplineCalibration(BinaryMap):
+class SplineCalibration(CellMap):
     """q = H'(t), H a natural cubic spline through the cumulative outcomes (Gupta et al. 2021, the KS-spline).
 
     Sort the scores and let t run over their ranks from 0 to 1; H(t) is the share of all rows that are positive and
@@ -73,9 +72,6 @@ class SplineCalibration(BinaryMap):
         self.inputs = inputs
         self.classes = classes
         self.saturated = saturated
-
-    def _learn(self, data: Data, groups: NDArray[np.int64]) -> list[Learnt]:
-        return [self._learnt_from(cells, data.dtype) for cells in cells_of_groups(data, groups)]
 
     def _learnt_from(self, cells: FineCells, dtype: Any) -> Learnt:
         scores, weights = cells.scores, cells.weights

@@ -1,7 +1,8 @@
-"""What maps share whose answer is a table: edges, and one answer a bin."""
+"""What maps share that learn from fine cells, and those whose answer is a table: edges, and one answer a bin."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,18 +10,39 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from ... import _core
-from ...metrics.fine_cells import FineCells
+from ...metrics.fine_cells import FineCells, cells_apart, cells_of_groups
+from ...passes import Data
 from ...threads import get_threads
-from .base import BinaryMap
+from .base import HELD_OUT, BinaryMap, Learnt
 from .stack import CurveStack, Stack
 
-__all__ = ["TableMap", "cell_losses", "table_losses"]
+__all__ = ["CellMap", "TableMap", "cell_losses", "table_losses"]
 
 Array = NDArray[np.float64]
 _MOST_COUNTED = 64  # edges a class; longer tables are searched
 
 
-class TableMap(BinaryMap):
+class CellMap(BinaryMap):
+    """A binary map that learns from the fine cells of each group of classes."""
+
+    def _learn_cells(self, cells: Iterator[FineCells], data: Data, groups: NDArray[np.int64]) -> list[Learnt]:
+        """Learn from the cells of each group in turn; the rows are there for what cells do not say."""
+        return [self._learnt_from(own, data.dtype) for own in cells]
+
+    def _learnt_from(self, cells: FineCells, dtype: Any) -> Learnt:
+        raise NotImplementedError
+
+    def _learn(self, data: Data, groups: NDArray[np.int64]) -> list[Learnt]:
+        return self._learn_cells(cells_of_groups(data, groups), data, groups)
+
+    def _fit_groups_apart(self, data: Data, groups: NDArray[np.int64]) -> tuple[list[BinaryMap], list[BinaryMap]]:
+        whole, rest = cells_apart(data, groups, HELD_OUT)
+        without = data.without(0, HELD_OUT)
+        learnt = self._learn_cells(whole, data, groups), self._learn_cells(rest, without, groups)
+        return self._copies(learnt[0]), self._copies(learnt[1])
+
+
+class TableMap(CellMap):
     """A binary map that answers by the bin of the log-odds.
 
     Attributes
@@ -101,12 +123,12 @@ def _as_knots(edges: Array, dtype: Any) -> NDArray[np.floating]:
     return np.append(knots[:1], knots)
 
 
-def table_losses(raw: float, weights: Array, positives: Array, answers: Array) -> tuple[float, float]:
+def table_losses(raw: float, weights: Array, positives: Array, answers: NDArray[np.floating]) -> tuple[float, float]:
     """Return the mean log-loss of the pairs before (``raw`` is its sum), and with the answers of their bins."""
     mapped = -(xlogy(positives, answers) + xlogy(np.maximum(weights - positives, 0.0), 1 - answers)).sum()
     return float(raw / weights.sum()), float(mapped / weights.sum())
 
 
-def cell_losses(cells: FineCells, answers: Array) -> tuple[float, float]:
+def cell_losses(cells: FineCells, answers: NDArray[np.floating]) -> tuple[float, float]:
     """Return the mean log-loss of the pairs before, and with one answer a cell."""
     return table_losses(cells.raw_loss, cells.weights, cells.outcomes, answers)
