@@ -67,3 +67,35 @@ class FitReport:
         if self.held_out_after is None or self.held_out_before is None or not np.isfinite(self.held_out_before):
             return False
         return not self.held_out_before - self.held_out_after > 2 * (self.held_out_error or 0.0)
+
+    def __str__(self) -> str:
+        """Say it in a few lines; ± covers 95 %."""
+        name = {"nll": "log-loss", "brier": "Brier score"}.get(self.loss, self.loss)
+        lines = [f"{name}: {_change(self.loss_before, self.loss_after)} on the rows fitted"]
+        if self.held_out_before is None or self.held_out_after is None:
+            lines.append("too few rows to tell how it does on others")
+        else:
+            lines.append(
+                f"{name}: {_change(self.held_out_before, self.held_out_after)} on other rows{self._judgement()}"
+            )
+        steps = f"{self.iterations} {'step' if self.iterations == 1 else 'steps'}"
+        ended = f"converged in {steps}" if self.converged else f"did not converge in {steps}"
+        lines.append(ended if self.iterations else "found in closed form")
+        lines += [f"at the edge of its range: {', '.join(self.at_bound)}"] if self.at_bound else []
+        lines += [f"note: {message}" for message in (*self.messages, self.caveat) if message]
+        return "\n".join(lines)
+
+    def _judgement(self) -> str:
+        """What the held-out losses say about using the map."""
+        before, after, error = self.held_out_before, self.held_out_after, self.held_out_error
+        if before is None or after is None or not np.isfinite(after - before):
+            return ""
+        size = f" ({after - before:+.4f} ± {1.96 * error:.4f})" if error is not None and np.isfinite(error) else ""
+        return size + (
+            ": worse than without the map" if self.harms else ": not clearly better" if self.unproven else ""
+        )
+
+
+def _change(before: float, after: float) -> str:
+    written = ["∞" if value == np.inf else f"{value:.4f}" for value in (before, after)]
+    return f"{written[0]} before, {written[1]} after"
