@@ -78,6 +78,38 @@ def test_shapes_and_reductions_are_torchs(kind, reduction):
     torch.testing.assert_close(loss(one, label), F.cross_entropy(one, label, reduction=reduction))
 
 
+@pytest.mark.parametrize("loss", DEFAULTS.values(), ids=DEFAULTS)
+def test_a_single_logit_is_the_log_odds_of_an_event(loss):
+    z, y = batch(classes=1)[0], batch(classes=2)[1]
+    pair = torch.cat([torch.zeros_like(z), z], 1)
+    wanted = loss(pair, y)
+    assert wanted > 0
+    for targets in (y, y[:, None]):
+        assert torch.equal(loss(z, targets), wanted)
+    image = z[:, :, None].expand(-1, 1, 3)
+    assert torch.equal(
+        loss(image, y[:, None].expand(-1, 3)), loss(pair[:, :, None].expand(-1, 2, 3), y[:, None].expand(-1, 3))
+    )
+    torch.autograd.gradcheck(lambda z: loss(z, y), z.requires_grad_())
+    with pytest.raises(InvalidInput, match="one logit alone"):
+        loss(z[0], y[0])
+
+
+@pytest.mark.parametrize("kind", SOFT)
+def test_a_single_logit_takes_the_targets_of_torchs_binary_loss(kind):
+    z, q = batch(classes=1)[0], torch.sigmoid(batch(classes=1, seed=1)[0])
+    wanted = kind()(torch.cat([torch.zeros_like(z), z], 1), torch.cat([1 - q, q], 1))
+    assert torch.equal(kind()(z, q), wanted)
+    assert torch.equal(kind()(z, q[:, 0]), wanted)
+    none = kind(0.0, reduction="none")(z, q)
+    torch.testing.assert_close(none, F.binary_cross_entropy_with_logits(z, q, reduction="none")[:, 0])
+
+
+def test_the_entropy_of_a_single_logit():
+    z = batch(classes=1)[0]
+    torch.testing.assert_close(losses.entropy(z), torch.distributions.Bernoulli(logits=z[:, 0]).entropy())
+
+
 @pytest.mark.parametrize("kind", SOFT)
 def test_class_indices_are_one_hot_probabilities(kind):
     logits, y = batch()

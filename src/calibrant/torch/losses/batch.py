@@ -9,7 +9,23 @@ from torch import Tensor
 
 from ...errors import InvalidInput
 
-__all__ = ["as_batch", "check_classes", "check_logits", "class_weights"]
+__all__ = ["as_batch", "as_pairs", "check_classes", "check_logits", "class_weights"]
+
+
+def as_pairs(logits: Any, targets: Any = None) -> tuple[Any, Any]:
+    """Return a single logit z a row, the log-odds of an event, as two classes (0, z); other logits as they are.
+
+    Targets may then have the shape of the logits or lack the class dimension: 0 and 1, or probabilities of the event
+    as torch's ``BCEWithLogitsLoss`` takes them.
+    """
+    if not isinstance(logits, Tensor) or logits.dim() < 2 or logits.shape[1] != 1:
+        return logits, targets
+    if isinstance(targets, Tensor):
+        if targets.shape == logits.shape:
+            targets = targets[:, 0]
+        if targets.is_floating_point() and targets.shape == logits.shape[:1] + logits.shape[2:]:
+            targets = torch.stack([1 - targets, targets], dim=1)
+    return torch.cat([torch.zeros_like(logits), logits], dim=1), targets
 
 
 def as_batch(
@@ -44,6 +60,12 @@ def check_logits(logits: Tensor) -> int:
         raise InvalidInput(
             "logits must be floating-point numbers of (n, K), (K,) or (n, K, d1, …)",
             seen=f"{tuple(logits.shape)} of {logits.dtype}",
+        )
+    if classes == 1:
+        raise InvalidInput(
+            "one logit alone says nothing of which class it belongs to",
+            seen=f"shape {tuple(logits.shape)}",
+            hint="pass the log-odds of an event as (n, 1)",
         )
     return classes
 

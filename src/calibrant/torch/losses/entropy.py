@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ...parameters import Number
-from .batch import as_batch, check_logits
+from .batch import as_batch, as_pairs, check_logits
 from .rows import RowLoss, as_rows, check, reduced
 
 __all__ = ["EntropyRegularizedLoss", "entropy", "entropy_regularized_loss"]
@@ -16,6 +16,7 @@ _STRENGTH = Number(0.0)
 
 def entropy(logits: Tensor) -> Tensor:
     """H(p) = -Σ p log p of each row's softmax, in nats; a class at -inf adds nothing."""
+    logits, _ = as_pairs(logits)
     check_logits(logits)
     log_p = torch.log_softmax(as_rows(logits), dim=1)
     values = -(log_p.exp() * log_p.clamp_min(torch.finfo(log_p.dtype).min)).sum(dim=1)
@@ -42,6 +43,7 @@ def entropy_regularized_loss(
         β, in nats against nats.
     """
     check("entropy_regularized_loss", reduction, strength=(strength, _STRENGTH))
+    logits, targets = as_pairs(logits, targets)
     targets, weight, soft = as_batch(logits, targets, weight, ignore_index)
     loss = nn.functional.cross_entropy(logits, targets, weight, ignore_index=ignore_index, reduction=reduction)
     spread = entropy(logits)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ...errors import InvalidInput
 from ...parameters import Number
-from .batch import as_batch
+from .batch import as_batch, as_pairs
 from .rows import RowLoss, as_rows, check, reduced
 
 __all__ = ["FocalLoss", "flsd53", "focal_loss"]
@@ -43,6 +43,7 @@ def focal_loss(
     Parameters
     ----------
     logits : Tensor of shape (n, K), (K,) or (n, K, d1, …)
+        With K = 1 the log-odds of an event: two classes, whose weights are those of the event's absence and presence.
     targets : Tensor
         Class indices without the class dimension, or probabilities in the shape of ``logits`` (as `mixup` makes them).
     gamma : float or callable
@@ -54,6 +55,7 @@ def focal_loss(
     reduction : {"mean", "sum", "none"}
     """
     check("focal_loss", reduction, gamma=(0.0 if callable(gamma) else gamma, _GAMMA))
+    logits, targets = as_pairs(logits, targets)
     targets, weight, soft = as_batch(logits, targets, weight, ignore_index)
     log_p = torch.log_softmax(as_rows(logits), dim=1)
     weights = log_p.new_ones(log_p.shape[1]) if weight is None else weight

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ...parameters import Number
-from .batch import as_batch, class_weights
+from .batch import as_batch, as_pairs, class_weights
 from .rows import check, root, top_label
 
 __all__ = ["MMCELoss", "mmce"]
@@ -70,6 +70,7 @@ class MMCELoss(nn.Module):
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Return the loss."""
+        logits, targets = as_pairs(logits, targets)
         penalty = mmce(logits, targets, self.width, weighted=self.weighted, ignore_index=self.ignore_index)
         _, weight, _ = as_batch(logits, targets, self.weight, self.ignore_index)
         plain = nn.functional.cross_entropy(logits, targets, weight, ignore_index=self.ignore_index)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import InvalidInput
-from .batch import as_batch, class_weights
+from .batch import as_batch, as_pairs, class_weights
 
 __all__ = ["RowLoss", "as_rows", "check", "reduced", "root", "top_label"]
 
@@ -50,6 +50,7 @@ def as_rows(logits: Tensor) -> Tensor:
 
 def top_label(logits: Tensor, targets: Tensor, ignore_index: int = -100) -> tuple[Tensor, Tensor]:
     """Return the top label's probability and whether it is right (a constant to the gradient), for rows that count."""
+    logits, targets = as_pairs(logits, targets)
     targets, _, soft = as_batch(logits, targets, ignore_index=ignore_index)
     if soft:
         raise InvalidInput(

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from ...errors import InvalidInput
 from ...parameters import Integer, Number
-from .batch import as_batch, check_classes
+from .batch import as_batch, as_pairs, check_classes
 from .rows import RowLoss, check
 
 __all__ = ["LabelSmoothingLoss", "label_smoothing_loss", "mixup"]
@@ -35,6 +35,7 @@ def label_smoothing_loss(
         s, in [0, 1].
     """
     check("label_smoothing_loss", reduction, smoothing=(smoothing, _SMOOTHING))
+    logits, targets = as_pairs(logits, targets)
     targets, weight, _ = as_batch(logits, targets, weight, ignore_index)
     return nn.functional.cross_entropy(
         logits, targets, weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=smoothing

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ...parameters import Integer, Number, OneOf
-from .batch import as_batch, class_weights
+from .batch import as_batch, as_pairs, class_weights
 from .rows import check, root, top_label
 
 __all__ = ["SoftBinnedECELoss", "soft_binned_ece"]
@@ -80,6 +80,7 @@ class SoftBinnedECELoss(nn.Module):
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Return the loss."""
+        logits, targets = as_pairs(logits, targets)
         penalty = soft_binned_ece(
             logits, targets, self.bins, self.temperature, self.norm, ignore_index=self.ignore_index
         )
