@@ -7,13 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from .. import _core
 from ..arrays import row_blocks, row_subsample
 from ..passes import Block
 from ..threads import get_threads, one_blas_thread
+from ..types import Array, Floats, Integers
 
 __all__ = [
     "TRIAL_ROWS",
@@ -30,7 +30,6 @@ __all__ = [
     "spread_of",
 ]
 
-Array = NDArray[np.float64]
 _BLOCK = 2**25  # products held for a search of the bandwidth: 128 MB in float32, whatever the sizes of both sets
 _TILE_ROWS, _TILE_COLUMNS = 1024, 2048  # of products at once in a prediction: 8 MB in float32
 _ZERO_LOG = -745.0  # a kernel sum below exp of this is zero in double precision: only the prior is left
@@ -40,7 +39,7 @@ _TIE = 1e-8  # mean log-losses that differ by less are equal
 _WIDER = 1e-4  # share of the least loss that a bandwidth wider by a factor e may cost
 
 
-def half_norms(points: NDArray[np.floating]) -> Array:
+def half_norms(points: Floats) -> Array:
     """Half the squared length of each point."""
     return 0.5 * np.einsum("ij,ij->i", points, points, dtype=np.float64)
 
@@ -53,16 +52,16 @@ class Support:
     would lose the digits that matter.
     """
 
-    points: NDArray[np.floating]
-    starts: NDArray[np.int64]
+    points: Floats
+    starts: Integers
     weights: Array | None
-    arrival: NDArray[np.int64]
+    arrival: Integers
     prior: Array
-    centre: NDArray[np.floating]
+    centre: Floats
     half_norms: Array
 
     @classmethod
-    def of(cls, points: NDArray[np.floating], labels: NDArray[np.int64], weights: Array | None, k: int) -> Support:
+    def of(cls, points: Floats, labels: Integers, weights: Array | None, k: int) -> Support:
         """Sort points by class."""
         order = np.argsort(labels, kind="stable")
         share = np.bincount(labels, weights, k).astype(np.float64)
@@ -78,14 +77,12 @@ class Support:
         """The weight of all points."""
         return float(len(self.points)) if self.weights is None else float(self.weights.sum())
 
-    def labels(self) -> NDArray[np.int64]:
+    def labels(self) -> Integers:
         """The class of each sorted point."""
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
 
-def class_probabilities(
-    support: Support, points: NDArray[np.floating], bandwidth: float, skip: NDArray[np.int64] | None = None
-) -> NDArray[np.floating]:
+def class_probabilities(support: Support, points: Floats, bandwidth: float, skip: Integers | None = None) -> Floats:
     """P(c | x) = Σ_{j in c} ωⱼ k(x, xⱼ) / Σⱼ ωⱼ k(x, xⱼ), k(x, x') = exp(-|x - x'|² / (2 h²)) (KCal, Eq. 3).
 
     Sums are taken relative to their largest term, so nothing underflows; a point so far away that every kernel is zero
@@ -128,7 +125,7 @@ class _Sums:
         self.shifts = np.full((len(own), 1), -np.inf)
         self.sums = np.zeros((len(own), len(support.prior)))
 
-    def add(self, products: NDArray[np.floating], tile: slice, skip: NDArray[np.int64] | None) -> None:
+    def add(self, products: Floats, tile: slice, skip: Integers | None) -> None:
         """Add the support rows of a tile, given their products with the rows."""
         s = self.support
         weights = None if s.weights is None else s.weights[tile]
@@ -145,7 +142,7 @@ class _Sums:
             self.sums,
         )
 
-    def give_back(self, labels: NDArray[np.int64], spare: Array) -> None:
+    def give_back(self, labels: Integers, spare: Array) -> None:
         """Add to each row's own class the kernel of points at its very place, of so much weight."""
         peak = (self.own * self.scale)[:, None]
         higher = np.maximum(self.shifts, peak)
@@ -153,7 +150,7 @@ class _Sums:
         self.sums[np.arange(len(labels)), labels] += spare * np.exp(peak - higher)[:, 0]
         self.shifts = higher
 
-    def finish(self, out: NDArray[np.floating]) -> None:
+    def finish(self, out: Floats) -> None:
         """Turn the sums into probabilities."""
         _core.finish_class_kernels(
             self.sums, self.shifts, self.own, self.support.prior, self.scale, _ZERO_LOG, _CLIP, self.threads, out
@@ -170,11 +167,11 @@ class Trial:
     def __init__(
         self,
         support: Support,
-        points: NDArray[np.floating],
-        labels: NDArray[np.int64],
+        points: Floats,
+        labels: Integers,
         weights: Array,
         before: Array,
-        skip: NDArray[np.int64] | None = None,
+        skip: Integers | None = None,
         spare: Array | None = None,
     ) -> None:
         self.spare = spare
@@ -265,7 +262,7 @@ def mean_loss(trials: Sequence[Trial], bandwidth: float) -> float:
     return float(sum(trial.weights @ trial.losses(bandwidth) for trial in trials) / total)
 
 
-def spread_of(points: NDArray[np.floating], weights: Array | None = None) -> float:
+def spread_of(points: Floats, weights: Array | None = None) -> float:
     """The standard deviation of the points, averaged over dimensions; 1 where they do not differ."""
     mean = np.average(points, axis=0, weights=weights)
     return float(np.sqrt(np.mean(np.average((points - mean) ** 2, axis=0, weights=weights)))) or 1.0

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..passes import Block
 from ..passes.folds import row_keys
+from ..types import Array, Integers, Mask
 
 __all__ = ["SEARCH_ROWS", "Design", "bin_of", "binned_error", "design", "replay", "search_noise", "weighted_std"]
 
-Array = NDArray[np.float64]
 Share = Callable[[Block, str, float, "int | None"], Array]
 SEARCH_ROWS = 2500  # they tell the spread of confidences to about two per cent
 _SAME_SPREAD = 9  # digits: spreads that agree in them are equal, so that rounding never chooses the noise
@@ -26,11 +25,11 @@ class Design:
 
     alphas: Array
     betas: Array
-    filled: NDArray[np.bool_]
+    filled: Mask
     converged: bool
 
 
-def bin_of(p: Array, bins: int) -> NDArray[np.int64]:
+def bin_of(p: Array, bins: int) -> Integers:
     """Bins (j/J, (j+1)/J], with 0 in the first."""
     return np.clip(np.ceil(p * bins).astype(np.int64) - 1, 0, bins - 1)
 
@@ -65,9 +64,7 @@ def design(kept: Array, right: Array, weights: Array, start: Array, bins: int, m
     return Design(alphas, betas, fill, still <= _STILL)
 
 
-def _accuracies(
-    kept: Array, right: Array, weights: Array, place: NDArray[np.int64], bins: int
-) -> tuple[Array, Array, NDArray[np.bool_]]:
+def _accuracies(kept: Array, right: Array, weights: Array, place: Integers, bins: int) -> tuple[Array, Array, Mask]:
     """Equations 1 and 2 by bin; a bin with only unchanged or only changed perturbations takes its accuracy for both."""
 
     def total(values: Array) -> Array:
@@ -81,9 +78,7 @@ def _accuracies(
     return alpha, beta, rows > 0
 
 
-def _move(
-    p: Array, kept: Array, place: NDArray[np.int64], alpha: Array, beta: Array, filled: NDArray[np.bool_]
-) -> Array:
+def _move(p: Array, kept: Array, place: Integers, alpha: Array, beta: Array, filled: Mask) -> Array:
     """Equation 4; a bin that was empty when it was learnt leaves p alone."""
     moved = (alpha[place] - beta[place]) * kept + beta[place]
     return np.where(filled[place], np.clip(moved, 0.0, 1.0), p)

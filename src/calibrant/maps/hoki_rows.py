@@ -14,11 +14,10 @@ from ..fits.judge import raw_losses
 from ..passes import Block, Rows
 from ..passes.folds import row_keys
 from ..threads import get_threads
+from ..types import Array, Floats, Integers
 
 __all__ = ["LAWS", "Noise", "Seen", "rows_seen"]
 
-Array = NDArray[np.float64]
-Floats = NDArray[np.floating]
 LAWS = {"gaussian": 0, "uniform": 1}
 _NODES = {"gaussian": 64, "uniform": 256}  # of the quadrature: γ is right to 1e-9, to 1e-5 where the density has edges
 _LEAST = 1e-300  # probability that a loss counts at least: about the smallest that a double holds with all its digits
@@ -105,7 +104,7 @@ def rows_seen(block: Block, noise: Noise) -> Rows:
     return Rows(block.kept(row_keys), kept, right, confidence, before, rest, block.weight_array)
 
 
-def _label_shares(p: Floats, rows: NDArray[np.int64], top: NDArray[np.int64], labels: NDArray[np.int64]) -> Array:
+def _label_shares(p: Floats, rows: Integers, top: Integers, labels: Integers) -> Array:
     """The label's share of what the top class leaves; an even one where ``p`` leaves nothing."""
     others = p.astype(np.float64)
     others[rows, top] = 0.0

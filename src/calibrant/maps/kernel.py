@@ -16,6 +16,7 @@ from ..fits.report import FitReport
 from ..parameters import AnyOf, Instance, Integer, Number, OneOf, check_value
 from ..passes import Block, in_memory
 from ..traits import Traits
+from ..types import Array, Floats, Integers
 from ..validation import as_labels, as_weights
 from .density import (
     TRIAL_ROWS,
@@ -36,9 +37,6 @@ from .projection import LEARNT, Projection, merged
 from .prototypes import compression_loss, herd
 
 __all__ = ["KCal"]
-
-Array = NDArray[np.float64]
-Floats = NDArray[np.floating]
 
 
 class KCal(Projected):
@@ -100,7 +98,7 @@ class KCal(Projected):
     }
     bandwidth_: float
     points_: Floats
-    labels_: NDArray[np.int64]
+    labels_: Integers
     weights_: Array
     keys_: Array
 

@@ -21,13 +21,13 @@ from ..parameters import AnyOf, Integer, OneOf
 from ..passes import Block, Data
 from ..threads import get_threads
 from ..traits import Traits
+from ..types import Array, Floats, Integers, Mask
 from ..validation import as_labels
 from .hoki_design import SEARCH_ROWS, Design, binned_error, design, replay, search_noise, weighted_std
 from .hoki_rows import LAWS, Noise, Seen, rows_seen
 
 __all__ = ["Hoki"]
 
-Array = NDArray[np.float64]
 _NOISES: WeakKeyDictionary[Hoki, Noise] = WeakKeyDictionary()  # beside the maps, which hold what was learnt and no more
 
 
@@ -88,7 +88,7 @@ class Hoki(Calibrator):
     noise_: NDArray[np.float32] | None
     alphas_: Array
     betas_: Array
-    filled_: NDArray[np.bool_]
+    filled_: Mask
     accuracy_: float
     margin_: float
 
@@ -159,7 +159,7 @@ class Hoki(Calibrator):
         kept, right, weights = seen.kept[rows], seen.right[rows], seen.weights[rows]
         return design(kept, right, weights, start[rows], self.bins, self.max_iterations)
 
-    def _report(self, seen: Seen, start: Array, learnt: Design, fold: NDArray[np.int64]) -> FitReport:
+    def _report(self, seen: Seen, start: Array, learnt: Design, fold: Integers) -> FitReport:
         """The losses on all rows, and on those of each fold by what the others teach, with the same noise."""
         weights, confidence = seen.weights, replay(learnt, seen.kept, start)
         report = FitReport(
@@ -208,13 +208,13 @@ class Hoki(Calibrator):
             found = _NOISES[self] = Noise(self.law_, self.scale_, self.noise_)
         return found
 
-    def _confidence(self, logits: NDArray[np.floating]) -> Array:
+    def _confidence(self, logits: Floats) -> Array:
         start = np.full(len(logits), self.accuracy_)
         if self.init == "confidence":
             start = softmax(logits).max(axis=1).astype(np.float64)
         return replay(Design(self.alphas_, self.betas_, self.filled_, True), self._noise().shares(logits), start)
 
-    def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    def _map(self, logits: Floats) -> Floats:
         """The top class gets its confidence; the rest is spread in proportion to the original probabilities."""
         shares, out = self._noise().shares(logits), softmax(logits)
         start = self.accuracy_ if self.init == "accuracy" else None

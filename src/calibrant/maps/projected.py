@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from ..passes import Block
 from ..progress import progress_bar
+from ..types import Array, Floats
 from ..validation import as_labels, as_weights
 from ..validation.saturation import count_zeros, floored, read_zeros, zero_level
 from .projection import FEWEST, LEARNT, TRAINED, Projection, as_points, learn, merged
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["FOLDS", "Projected", "weighty"]
 
 FOLDS = 3  # of a projection that is learnt on the calibration rows
-Array = NDArray[np.float64]
-Floats = NDArray[np.floating]
 
 
 class Projected(Calibrator):

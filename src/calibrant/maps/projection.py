@@ -6,17 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..arrays import row_subsample
 from ..errors import InvalidInput
 from ..passes import Block
 from ..torch.projection import Progress, train_projection
+from ..types import Array, Floats, Integers
 from .density import Support, best_bandwidth, leave_one_out, spread_of
 
 __all__ = ["FEWEST", "LEARNT", "TRAINED", "Projection", "as_points", "learn", "merged"]
 
-Array = NDArray[np.float64]
 TRAINED = ("learned", "linear")
 LEARNT = (*TRAINED, "lda", "pca")
 FEWEST = 300  # rows below which training does not help: discriminant directions do better on new rows
@@ -34,7 +33,7 @@ class Projection:
     bias: Array
     mix: Array
 
-    def __call__(self, rows: NDArray[np.floating]) -> NDArray[np.floating]:
+    def __call__(self, rows: Floats) -> Floats:
         """Project rows, in their own precision."""
         kind = rows.dtype
         u = ((rows - self.mean.astype(kind)) / self.scale.astype(kind)) @ self.weight.T.astype(kind)
@@ -44,7 +43,7 @@ class Projection:
         return u + np.where(u > 0, u, np.expm1(np.minimum(u, 0))) @ self.mix.T.astype(kind)
 
 
-def as_points(found: Any, rows: NDArray[np.floating]) -> NDArray[np.floating]:
+def as_points(found: Any, rows: Floats) -> Floats:
     """Check what a user's own projection made of the rows: finite numbers, a row for each; in the rows' precision."""
     points = np.asarray(found)
     if points.ndim != 2 or len(points) != len(rows) or not points.shape[1] or points.dtype.kind not in "fiub":
@@ -57,7 +56,7 @@ def as_points(found: Any, rows: NDArray[np.floating]) -> NDArray[np.floating]:
     return points
 
 
-def merged(sample: Block) -> tuple[Block, NDArray[np.int64]]:
+def merged(sample: Block) -> tuple[Block, Integers]:
     """Return the distinct rows in a fixed order with the sum of their weights, and which of them each row became.
 
     What is learnt from these depends neither on the order of the rows nor on whether a row counts two or comes twice.

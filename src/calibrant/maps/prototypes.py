@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..arrays import row_subsample
 from ..fits.judge import label_losses
+from ..types import Array, Floats, Integers
 from .density import Support, class_probabilities
 
 __all__ = ["compression_loss", "herd", "quotas"]
 
-Array = NDArray[np.float64]
-Floats = NDArray[np.floating]
-Rows = NDArray[np.int64]
 _CANDIDATES = 4000  # rows of a class among which prototypes are sought: its kernel matrix is this many squared
 
 
-def quotas(totals: Array, counts: Rows, capacity: int) -> Rows:
+def quotas(totals: Array, counts: Integers, capacity: int) -> Integers:
     """How many of ``capacity`` rows each class keeps: by its weight, at least one of a class that has rows."""
     wanted = np.minimum(np.maximum(np.floor(totals / totals.sum() * capacity), counts > 0), counts).astype(np.int64)
     for c in np.argsort(-(counts - wanted) * totals, kind="stable"):
@@ -28,7 +25,7 @@ def quotas(totals: Array, counts: Rows, capacity: int) -> Rows:
     return wanted
 
 
-def herd(points: Floats, labels: Rows, weights: Array, bandwidth: float, capacity: int) -> tuple[Rows, Array]:
+def herd(points: Floats, labels: Integers, weights: Array, bandwidth: float, capacity: int) -> tuple[Integers, Array]:
     """Choose rows by kernel herding within each class; each chosen one takes the weight of the rows nearest to it.
 
     Herding adds the row whose kernel is nearest to what the mean kernel of the class still lacks: with t rows chosen it
@@ -51,7 +48,7 @@ def herd(points: Floats, labels: Rows, weights: Array, bandwidth: float, capacit
     return found[order], share[order]
 
 
-def _herd_class(points: Array, weights: Array, bandwidth: float, count: int) -> Rows:
+def _herd_class(points: Array, weights: Array, bandwidth: float, count: int) -> Integers:
     candidates = np.arange(len(points))[row_subsample(len(points), max(_CANDIDATES, count))]
     own = points[candidates]
     kernel = np.exp(-_distances(own, own) / (2 * bandwidth**2))
@@ -71,7 +68,14 @@ def _distances(a: Array, b: Array) -> Array:
 
 
 def compression_loss(
-    points: Floats, labels: Rows, weights: Array, kept: Rows, shares: Array, bandwidth: float, k: int, most: int = 500
+    points: Floats,
+    labels: Integers,
+    weights: Array,
+    kept: Integers,
+    shares: Array,
+    bandwidth: float,
+    k: int,
+    most: int = 500,
 ) -> tuple[float, float]:
     """Mean log-loss of dropped rows: left out of the whole set, and predicted from what was kept."""
     dropped = np.setdiff1d(np.arange(len(points)), kept)

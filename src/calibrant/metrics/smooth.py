@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.fft import dct, idct
 from scipy.optimize import brentq
 
 from ..errors import InvalidInput
 from ..parameters import AnyOf, Number, OneOf
+from ..types import Array
 from .norms import Norm, check_norm
 from .views import Pairs
 
@@ -44,7 +44,7 @@ def smooth(pairs: Pairs, *, norm: Norm = 1, width: Any = None) -> float:
     return _smoothed(spectrum, float(width)) if width is not None else _fixed_point(spectrum)
 
 
-def _fixed_point(spectrum: NDArray[np.float64]) -> float:
+def _fixed_point(spectrum: Array) -> float:
     """Return smECE: the width σ with smECE_σ = σ."""
     # smECE_σ falls with σ towards the overall gap, so the fixed point lies between that and the value there.
     low = abs(float(spectrum[0])) * np.sqrt(_PLACES)
@@ -55,7 +55,7 @@ def _fixed_point(spectrum: NDArray[np.float64]) -> float:
     return float(root)
 
 
-def _spectrum(pairs: Pairs) -> NDArray[np.float64]:
+def _spectrum(pairs: Pairs) -> Array:
     """Cosine coefficients of the residuals' measure, shared linearly between neighbouring places."""
     residual = (pairs.outcomes - pairs.scores) * pairs.weight_array / pairs.total
     position = np.clip(pairs.scores * _PLACES - 0.5, 0, _PLACES - 1)
@@ -65,7 +65,7 @@ def _spectrum(pairs: Pairs) -> NDArray[np.float64]:
     return np.asarray(dct(mass, norm="ortho"))
 
 
-def _smoothed(spectrum: NDArray[np.float64], width: float) -> float:
+def _smoothed(spectrum: Array, width: float) -> float:
     """Sum of |values| after damping the cosines; those damped below 1e-17 are zero already."""
     kept = _PLACES if width <= 0 else min(_PLACES, int(9 / (np.pi * width)) + 2)
     damped = np.zeros(_PLACES)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..calibrator import Calibrator
 from ..fits.report import FitReport
@@ -15,6 +14,7 @@ from ..parameters import Instance, Integer, OneOf
 from ..passes import Block, in_memory
 from ..registry import make_seeded
 from ..traits import Traits
+from ..types import Floats
 from .compare import compare_problems
 from .problem import Problem
 
@@ -126,8 +126,8 @@ class AutoCalibrator(Calibrator):
     def _count_parameters(self) -> float:
         return self.map_.n_parameters_
 
-    def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    def _map(self, logits: Floats) -> Floats:
         return self.map_._map(logits)
 
-    def _map_logits(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    def _map_logits(self, logits: Floats) -> Floats:
         return self.map_._map_logits(logits)

@@ -10,20 +10,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..arrays import best_column
 from ..calibrator import Calibrator
 from ..fits.judge import label_losses, row_losses
 from ..metrics import cwece, ece, ece_sweep
 from ..threads import blas_threads, carried, get_threads, thread_limit
+from ..types import Array, Floats, Integers
 from ..validation.saturation import masked_out
 from .problem import Problem, read_split
 from .splits import Split
 
 __all__ = ["ROW_METRICS", "Answers", "Judged", "Judgement", "answers", "evaluate", "workers"]
 
-Floats = NDArray[np.float64]
 ROW_METRICS = ("nll", "brier", "accuracy")
 _RESAMPLES = 100
 _GROUPS = 10
@@ -36,7 +35,7 @@ class Judgement:
     ``parameters`` is the mean of its fits' numbers of parameters, effective where they are known.
     """
 
-    rows: dict[str, Floats]
+    rows: dict[str, Array]
     errors: dict[str, tuple[float, float]]
     fit_seconds: float
     predict_seconds: float
@@ -48,7 +47,7 @@ class Judgement:
 class Judged:
     """The answers on the judged rows of one repeat."""
 
-    probabilities: NDArray[np.floating]
+    probabilities: Floats
     fit_seconds: list[float] = field(default_factory=list)
     predict_seconds: list[float] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
@@ -59,9 +58,9 @@ class Judged:
 class Answers:
     """What a map answered on the judged rows, none of which it was fitted on."""
 
-    probabilities: NDArray[np.floating]
-    labels: NDArray[np.int64]
-    weights: Floats | None
+    probabilities: Floats
+    labels: Integers
+    weights: Array | None
 
 
 def answers(
@@ -93,7 +92,7 @@ def evaluate(
     done: Callable[[], None],
 ) -> Judgement:
     """Judge one map: every repeat's splits run in parallel, and only one repeat's answers are in memory."""
-    rows: dict[str, Floats] = {}
+    rows: dict[str, Array] = {}
     errors: list[dict[str, tuple[float, float]]] = []
     seconds: list[Judged] = []
     for splits in repeats:
@@ -129,19 +128,19 @@ def _one(calibrator: Calibrator, fit_on: Problem, judge_on: Problem, split: Spli
         judged.messages.append("did not converge")
 
 
-def _answer(calibrator: Calibrator, inputs: NDArray[np.floating], exact: bool) -> NDArray[np.floating]:
+def _answer(calibrator: Calibrator, inputs: Floats, exact: bool) -> Floats:
     """What `predict_proba` answers."""
     answer = calibrator._map(inputs)
     return masked_out(answer, inputs) if exact and np.isneginf(inputs).any() else answer
 
 
-def _row_figures(p: NDArray[np.floating], problem: Problem) -> dict[str, Floats]:
+def _row_figures(p: Floats, problem: Problem) -> dict[str, Array]:
     labels = problem.labels
     right = best_column(p, problem.logits) == labels
     return {"nll": label_losses(p, labels), "brier": row_losses("brier", p, labels), "accuracy": right.astype(float)}
 
 
-def _errors(p: NDArray[np.floating], problem: Problem) -> dict[str, tuple[float, float]]:
+def _errors(p: Floats, problem: Problem) -> dict[str, tuple[float, float]]:
     """Calibration errors, with standard errors: resampled rows for the top label, a jackknife for the classes.
 
     Where rows have groups, groups are resampled and left out.
@@ -156,9 +155,7 @@ def _errors(p: NDArray[np.floating], problem: Problem) -> dict[str, tuple[float,
     return found
 
 
-def _resampled(
-    metric: Any, right: NDArray[np.int64], top: Floats, weights: Floats | None, units: NDArray[np.int64]
-) -> tuple[float, float]:
+def _resampled(metric: Any, right: Integers, top: Array, weights: Array | None, units: Integers) -> tuple[float, float]:
     rng, n = np.random.default_rng(0), int(units.max()) + 1
     base = np.ones(len(top)) if weights is None else weights
     values = []
@@ -169,9 +166,7 @@ def _resampled(
     return float(metric(right, top, sample_weight=weights)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
 
 
-def _jackknife(
-    labels: NDArray[np.int64], p: NDArray[np.floating], weights: Floats | None, units: NDArray[np.int64]
-) -> tuple[float, float]:
+def _jackknife(labels: Integers, p: Floats, weights: Array | None, units: Integers) -> tuple[float, float]:
     value = float(cwece(labels, p, sample_weight=weights))
     n = int(units.max()) + 1
     parts = min(_GROUPS, n)

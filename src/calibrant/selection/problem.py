@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from ..passes import Block, Data, in_memory
+from ..types import Array, Floats, Integers
 from ..validation import as_array, as_labels, as_matrix, as_scores, as_weights
 from ..validation.saturation import count_zeros, floored, read_zeros, zero_level
 
 __all__ = ["Problem", "make_problem", "read_split"]
-
-Floats = NDArray[np.floating]
-Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +38,11 @@ class Problem:
     """
 
     logits: Floats
-    labels: Rows
-    weights: NDArray[np.float64] | None
+    labels: Integers
+    weights: Array | None
     classes: NDArray[Any]
     embeddings: Floats | None = None
-    groups: Rows | None = None
+    groups: Integers | None = None
     exact: bool = False
 
     @property
@@ -58,11 +56,11 @@ class Problem:
         return len(self.classes)
 
     @property
-    def weight_array(self) -> NDArray[np.float64]:
+    def weight_array(self) -> Array:
         """The weights, as ones where none were given."""
         return np.ones(self.n) if self.weights is None else self.weights
 
-    def take(self, rows: Rows) -> Problem:
+    def take(self, rows: Integers) -> Problem:
         """Return the given rows."""
         return Problem(
             np.ascontiguousarray(self.logits[rows]),
@@ -76,7 +74,7 @@ class Problem:
 
 
 def read_split(
-    calibrator: Calibrator, fit_on: Problem, fit: Rows, judge_on: Problem, judge: Rows
+    calibrator: Calibrator, fit_on: Problem, fit: Integers, judge_on: Problem, judge: Integers
 ) -> tuple[Data, Floats]:
     """Return rows to fit on, and what the map is to answer then: as its `fit` and `predict_proba` read them.
 
@@ -129,7 +127,7 @@ def _vectors(embeddings: Any, n: int, name: str) -> Floats:
     return matrix
 
 
-def _group_numbers(groups: Any, n: int, name: str) -> Rows:
+def _group_numbers(groups: Any, n: int, name: str) -> Integers:
     given, _ = as_array(groups, f"{name}groups")
     if given.shape != (n,):
         raise InvalidInput(f"{name}groups must name one group a row", seen=f"shape {given.shape} for {n} rows")

@@ -6,22 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import InvalidInput
+from ..types import Integers
 from .problem import Problem
 
 __all__ = ["Plan", "Split", "folds", "group_folds", "make_plan", "smaller_plans", "subsample"]
-
-Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
     """Rows to fit on and rows to judge on; with a test set the latter are its rows."""
 
-    fit: Rows
-    judge: Rows
+    fit: Integers
+    judge: Integers
 
 
 Plan = list[list[Split]]  # the splits of each repeat
@@ -48,7 +46,7 @@ def _deal(given: Problem, cv: int, rng: np.random.Generator) -> list[Split]:
     return group_folds(given.labels, given.groups, cv, rng)
 
 
-def folds(labels: NDArray[np.int64], count: int, rng: np.random.Generator) -> list[Split]:
+def folds(labels: Integers, count: int, rng: np.random.Generator) -> list[Split]:
     """Deal the rows into stratified folds, at random within each class."""
     order = rng.permutation(len(labels))
     order = order[np.argsort(labels[order], kind="stable")]
@@ -57,9 +55,7 @@ def folds(labels: NDArray[np.int64], count: int, rng: np.random.Generator) -> li
     return _splits(fold, count)
 
 
-def group_folds(
-    labels: NDArray[np.int64], groups: NDArray[np.int64], count: int, rng: np.random.Generator
-) -> list[Split]:
+def group_folds(labels: Integers, groups: Integers, count: int, rng: np.random.Generator) -> list[Split]:
     """Deal whole groups into folds, the largest first, each to the fold whose classes and rows it evens out most.
 
     The order of equally large groups is random. No fold is empty: the last groups fill those that are.
@@ -85,7 +81,7 @@ def group_folds(
     return _splits(fold_of[groups], count)
 
 
-def _splits(fold: NDArray[np.int64], count: int) -> list[Split]:
+def _splits(fold: Integers, count: int) -> list[Split]:
     return [Split(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(count)]
 
 
@@ -100,7 +96,7 @@ def smaller_plans(plan: Plan, given: Problem, sizes: Sequence[int], seed: int) -
     return plans
 
 
-def subsample(rows: Rows, labels: NDArray[np.int64], size: int, rng: np.random.Generator) -> Rows:
+def subsample(rows: Integers, labels: Integers, size: int, rng: np.random.Generator) -> Integers:
     """Return about ``size`` of the rows, stratified: what is dealt first in each class."""
     order = rng.permutation(len(rows))
     order = order[np.argsort(labels[rows[order]], kind="stable")]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import InvalidInput
 from ..registry import make
+from ..types import Array
 from .evaluate import ROW_METRICS, Judgement
 from .problem import Problem
 from .result import Estimate, Row
@@ -57,7 +57,7 @@ def _differences(one: Judgement, other: Judgement, judged: Problem) -> dict[str,
     return {name: _mean(np.where(np.isnan(d), 0.0, d), judged) for name, d in pairs.items()}
 
 
-def _mean(values: NDArray[np.float64], judged: Problem) -> Estimate:
+def _mean(values: Array, judged: Problem) -> Estimate:
     """The weighted mean; rows of one group err together, so its error is that of the sums of the groups."""
     weights = judged.weight_array
     total = weights.sum()
