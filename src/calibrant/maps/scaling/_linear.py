@@ -71,9 +71,11 @@ class LinearScaling(Calibrator):
         self.strength_ = fitted.precisions
         self.weights_, self.intercept_ = problem.plain(fitted.point.theta)
         report = fitted.report(first.report("nll"), data.total_weight)
+        effective = fitted.effective + 1.0  # the temperature
+        report.details["effective_parameters"] = effective
         if chosen is not None:
             return with_choice(report, chosen, problem.answer)
-        return estimate(report, data, softmax, self._map, fitted.effective + 1.0)
+        return estimate(report, data, softmax, self._map, effective)
 
     def _fitted(self, problem: LinearProblem, prior: Prior, chosen: Choice | None) -> Fitted:
         if self.strength == "evidence":
