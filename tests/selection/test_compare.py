@@ -223,6 +223,15 @@ def test_one_standard_error_prefers_the_simple() -> None:
     assert [r.name for r in choose(rows, "nll")] == ["small", "big"]
 
 
+def test_among_maps_of_one_effective_parameter_the_one_that_learnt_least_is_simplest() -> None:
+    def row(name: str, value: float, parameters: float, learnt: float) -> Row:
+        gap = {"nll": Estimate(value - 0.5, 0.1)}
+        return Row(name, {"nll": Estimate(value, 1.0)}, {}, gap, parameters, learnt=learnt)
+
+    rows = [row("matrix", 0.50, 1.0, 20), row("ts", 0.51, 1.001, 1), row("vector", 0.505, 1.0, 8)]
+    assert [r.name for r in choose(rows, "nll")] == ["ts", "matrix"]
+
+
 def test_parameters_are_those_of_the_fitted_maps() -> None:
     z, y = overconfident(300, 4)
     found = compare(z, y, methods=["ts", "hoki", "kcal-logits"], cv=3)
@@ -254,7 +263,8 @@ class _Shrunk(calibrant.Identity):
 def test_the_effective_number_counts_where_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry._BY_NAME, "shrunk", registry.Entry("shrunk", _Shrunk, "", ""))
     z, y = overconfident(100, 3)
-    assert compare(z, y, methods=["shrunk"])["shrunk"].parameters == 1.5
+    found = compare(z, y, methods=["shrunk"])["shrunk"]
+    assert (found.parameters, found.learnt) == (1.5, 4.0)
     assert AutoCalibrator(["shrunk"]).fit(z, y).n_parameters_ in (0.0, 4.0)
 
 

@@ -18,9 +18,9 @@ def choose(rows: Sequence[Row], metric: str) -> tuple[Row, Row]:
     The error is that of the paired difference to the lowest, so maps that err on the same rows are told apart.
     """
     candidates = [row for row in rows if row.metrics and row.eligible]
-    lowest = min(candidates, key=lambda row: (row.metrics[metric].value, row.parameters))
+    lowest = min(candidates, key=lambda row: (row.metrics[metric].value, row.size))
     good = [row for row in candidates if row is lowest or _near(row, metric)]
-    return min(good, key=lambda row: (row.parameters, row.metrics[metric].value)), lowest
+    return min(good, key=lambda row: (row.size, row.metrics[metric].value)), lowest
 
 
 def _near(row: Row, metric: str) -> bool:
@@ -77,7 +77,7 @@ def _more_data(rows: Sequence[Row], chosen: Row, metric: str, n: int, k: int, cu
     falling = [c for c in curves if len(c.estimates) > 1 and _still_falls(c)]
     if falling:
         return f"With more rows {', '.join(c.name for c in falling)} would still improve: their learning curves fall."
-    flexible = [row for row in rows if row.metrics and row.parameters > chosen.parameters and row.name != chosen.name]
+    flexible = [row for row in rows if row.metrics and row.size > chosen.size and row.name != chosen.name]
     per_class = n / k
     if flexible and per_class < 200:
         return (

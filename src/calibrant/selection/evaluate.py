@@ -32,7 +32,8 @@ _GROUPS = 10
 class Judgement:
     """What one map showed: per-row figures (means over repeats) and calibration errors with standard errors.
 
-    ``parameters`` is the mean of its fits' numbers of parameters, effective where they are known.
+    ``parameters`` is the mean over its fits of how many numbers the rows determined, where the map knows that, else of
+    how many it learnt; ``learnt`` is the mean of the latter.
     """
 
     rows: dict[str, Array]
@@ -41,6 +42,7 @@ class Judgement:
     predict_seconds: float
     messages: tuple[str, ...]
     parameters: float
+    learnt: float
 
 
 @dataclass(eq=False)
@@ -52,6 +54,7 @@ class Judged:
     predict_seconds: list[float] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
     parameters: list[float] = field(default_factory=list)
+    learnt: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +114,7 @@ def evaluate(
         float(sum(s for j in seconds for s in j.predict_seconds) / len(seconds)),
         tuple(dict.fromkeys(m for j in seconds for m in j.messages)),
         float(np.mean([count for j in seconds for count in j.parameters])),
+        float(np.mean([count for j in seconds for count in j.learnt])),
     )
 
 
@@ -123,6 +127,7 @@ def _one(calibrator: Calibrator, fit_on: Problem, judge_on: Problem, split: Spli
     judged.predict_seconds.append(time.perf_counter() - fitted)
     judged.fit_seconds.append(fitted - begun)
     judged.messages.extend(report.messages)
+    judged.learnt.append(calibrator.n_parameters_)
     judged.parameters.append(float(report.details.get("effective_parameters", calibrator.n_parameters_)))
     if not report.converged:
         judged.messages.append("did not converge")

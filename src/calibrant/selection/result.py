@@ -56,6 +56,8 @@ class Row:
     parameters : float
         How many numbers the rows determine where the map knows that (``effective_parameters``), else how many it
         learnt; the mean over its fits.
+    learnt : float
+        How many numbers it learnt (``n_parameters_``), likewise.
     keeps : str
         What it can never change: "ranking", "top label" or "nothing".
     fit_seconds, predict_seconds : float
@@ -78,6 +80,12 @@ class Row:
     eligible: bool = True
     messages: tuple[str, ...] = ()
     error: str = ""
+    learnt: float = 0.0
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """What makes a map simple: few effective parameters, to a hundredth; among equals, few that it learnt."""
+        return round(self.parameters, 2), self.learnt
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ def make_rows(
             j.predict_seconds,
             eligible[name],
             j.messages,
+            learnt=j.learnt,
         )
         for name, j in good.items()
     ]
