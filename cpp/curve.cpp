@@ -12,21 +12,23 @@ namespace {
 constexpr std::int64_t kMostChunks = 64;  // partial sums are large here: few of them, whatever the number of rows
 constexpr std::int64_t kFewest = 512;      // rows of a chunk: their work outweighs the adding of its sums
 
+constexpr double kFarthest = 1e150;  // beyond a knot: its square is finite, so that nothing times it is nothing
+
 // Room for one row: t and the probability of each class, the row's own curve, moments by knot.
 struct Row {
-    std::vector<double> t, p, values, slopes, widths, inverse, beyond, first, second;
+    std::vector<double> t, p, values, slopes, widths, inverse, first, second;
     Row(std::int64_t k, const Curve& c)
-        : t(k), p(k), values(c.count), slopes(c.count), widths(c.count), inverse(c.count), beyond(3 * c.count),
-          first(c.count), second(2 * c.count) {
+        : t(k), p(k), values(c.count), slopes(c.count), widths(c.count), inverse(c.count), first(c.count),
+          second(2 * c.count) {
         for (std::int64_t j = 0; j + 1 < c.count; ++j) inverse[j] = 1 / (c.knots[j + 1] - c.knots[j]);
         for (std::int64_t j = 0; j + 2 < c.count; ++j) widths[j] = c.knots[j + 1] - c.knots[j];
         widths[c.count - 2] = INFINITY;
     }
 };
 
-// t = -log softmax(beta * z); for -inf it is +inf.
+// Fills t = -log softmax(beta * z), for -inf +inf; returns the log-odds of the top class, exact to some 30 nats.
 template <class T>
-CALIBRANT_INLINE void surprises(const T* z, std::int64_t k, double beta, double* t) {
+CALIBRANT_INLINE double surprises(const T* z, std::int64_t k, double beta, double* t) {
     const double top = row_max(z, k);
     double sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -37,23 +39,34 @@ CALIBRANT_INLINE void surprises(const T* z, std::int64_t k, double beta, double*
     const double rest = std::log(sum);
 #pragma omp simd
     for (std::int64_t j = 0; j < k; ++j) t[j] += rest;
+    return sum > 1 ? -std::log(sum - 1) : INFINITY;  // the top class itself has added 1
 }
 
+// Where a row lies between the stations: 0.25 of the way from station 2 to station 3, say.
+struct Place {
+    std::int64_t station = 0;
+    double share = 0;
+    Place(const Curve& c, double odds) {
+        if (c.places == 1) return;
+        while (station + 2 < c.places && odds >= c.stations[station + 1]) ++station;
+        const double from = c.stations[station], to = c.stations[station + 1];
+        share = odds <= from ? 0.0 : odds >= to ? 1.0 : (odds - from) / (to - from);
+    }
+};
+
 // The row's own values and slopes.
-CALIBRANT_INLINE void bend(const Curve& c, std::int64_t station, double share, Row& row) {
-    const double* v = c.values + station * c.count;
-    const double* next = station + 1 < c.stations ? v + c.count : v;
+CALIBRANT_INLINE void bend(const Curve& c, Place place, Row& row) {
+    const double share = place.share, *v = c.values + place.station * c.count;
+    const double* next = place.station + 1 < c.places ? v + c.count : v;
     for (std::int64_t j = 0; j < c.count; ++j) row.values[j] = (1 - share) * v[j] + share * next[j];
     for (std::int64_t j = 0; j + 1 < c.count; ++j)
         row.slopes[j] = (row.values[j + 1] - row.values[j]) * row.inverse[j];
 }
 
-// Fills row.t and row.p with v(t), the sum over segments of slope times the part of [0, t] inside; returns the largest.
+// Fills row.p with v(t), the sum over segments of slope times the part of [0, t] inside; returns the largest.
 // Where all slopes are negative every term falls with t, and so does the rounded sum: the order is kept exactly.
-template <class T>
-CALIBRANT_INLINE double scores_row(const T* z, std::int64_t k, const Curve& c, Row& row) {
+CALIBRANT_INLINE double scores_row(std::int64_t k, const Curve& c, Row& row) {
     double *t = row.t.data(), *f = row.p.data();
-    surprises(z, k, c.beta, t);
     const double start = row.values[0];
     for (std::int64_t j = 0; j < k; ++j) f[j] = start;
     for (std::int64_t knot = 0; knot + 1 < c.count; ++knot) {
@@ -87,42 +100,31 @@ CALIBRANT_INLINE double exponentials(std::int64_t k, double best, Row& row) {
     return sum;
 }
 
-// Sums of p, p d and p d^2 over the classes beyond each knot, d the distance to it; and 0 beyond the last segment's end.
-CALIBRANT_INLINE void sums_beyond(const Curve& c, std::int64_t k, Row& row) {
-    const double *t = row.t.data(), *p = row.p.data();
-    double* beyond = row.beyond.data();
-    for (std::int64_t knot = 0; knot + 1 < c.count; ++knot) {
-        const double at = c.knots[knot];
-        double s0 = 0, s1 = 0, s2 = 0;
-#pragma omp simd reduction(+ : s0, s1, s2)
-        for (std::int64_t j = 0; j < k; ++j) {
-            const double apart = t[j] - at, all = p[j];
-            const double q = apart >= 0 ? all : 0.0, d = apart >= 0 ? apart : 0.0, qd = all * d;
-            s0 += q;
-            s1 += qd;
-            s2 += qd * d;
-        }
-        beyond[3 * knot] = s0, beyond[3 * knot + 1] = s1, beyond[3 * knot + 2] = s2;
-    }
-    for (std::int64_t j = 3 * c.count - 3; j < 3 * c.count; ++j) beyond[j] = 0;
-}
-
 // First and second moments under p of the hat functions at the knots; second[2j] is of (j, j), second[2j + 1] of (j, j + 1).
+// A hat is the difference of two ramps, u = 0 before a segment and 1 after it, and of two ramps the later one is their
+// product: E[u] and E[u^2] of each tell all. The last ramp goes on rising.
 CALIBRANT_INLINE void moments(const Curve& c, std::int64_t k, double sum, Row& row) {
-    sums_beyond(c, k, row);
-    const double scale = 1 / sum;
-    for (std::int64_t j = 0; j < c.count; ++j) row.first[j] = row.second[2 * j] = row.second[2 * j + 1] = 0;
+    const double *t = row.t.data(), *p = row.p.data(), scale = 1 / sum;
+    row.first[0] = row.second[0] = 1;
     for (std::int64_t s = 0; s + 1 < c.count; ++s) {
-        const double width = c.knots[s + 1] - c.knots[s], inverse = row.inverse[s];
-        const double *here = row.beyond.data() + 3 * s, *next = here + 3;
-        const double p = (here[0] - next[0]) * scale;
-        const double pa = (here[1] - next[1] - width * next[0]) * (scale * inverse);
-        const double paa = (here[2] - next[2] - width * (2 * next[1] + width * next[0])) * (scale * inverse * inverse);
-        row.first[s] += p - pa;
-        row.first[s + 1] += pa;
-        row.second[2 * s] += p - 2 * pa + paa;
-        row.second[2 * s + 1] += pa - paa;
-        row.second[2 * s + 2] += paa;
+        const double at = c.knots[s], inverse = row.inverse[s];
+        const double width = std::min(row.widths[s], kFarthest);
+        double first = 0, second = 0;
+#pragma omp simd reduction(+ : first, second)
+        for (std::int64_t j = 0; j < k; ++j) {
+            double inside = t[j] - at;
+            inside = inside > 0 ? inside : 0;
+            inside = inside < width ? inside : width;
+            const double part = p[j] * inside;
+            first += part;
+            second += part * inside;
+        }
+        first *= scale * inverse, second *= scale * inverse * inverse;
+        row.first[s] -= first;
+        row.first[s + 1] = first;
+        row.second[2 * s] += second - 2 * first;
+        row.second[2 * s + 1] = first - second;
+        row.second[2 * s + 2] = second;
     }
 }
 
@@ -142,31 +144,23 @@ CALIBRANT_INLINE void add_covariance(std::int64_t count, double scale, const dou
     }
 }
 
-CALIBRANT_INLINE void split_place(const Curve& c, const double* places, std::int64_t i, std::int64_t& station, double& share) {
-    station = static_cast<std::int64_t>(places[i]);
-    if (station > c.stations - 2) station = c.stations > 1 ? c.stations - 2 : 0;
-    share = c.stations > 1 ? places[i] - static_cast<double>(station) : 0.0;
-}
-
 template <class T>
-CALIBRANT_INLINE void sums_chunk(const T* logits, const std::int64_t* labels, const double* weights, const double* places,
-                                 std::int64_t from, std::int64_t to, std::int64_t k, const Curve& c, double* out) {
+CALIBRANT_INLINE void sums_chunk(const T* logits, const std::int64_t* labels, const double* weights, std::int64_t from,
+                                 std::int64_t to, std::int64_t k, const Curve& c, double* out) {
     Row row(k, c);
     const std::int64_t count = c.count, stride = c.parameters();
     double *first = row.first.data(), *second = row.second.data();
     for (std::int64_t i = from; i < to; ++i) {
         const double w = weights ? weights[i] : 1.0;
         if (w == 0) continue;
-        std::int64_t station;
-        double share;
-        split_place(c, places, i, station, share);
-        bend(c, station, share, row);
-        const double best = scores_row(logits + i * k, k, c, row), chosen = row.p[labels[i]];
+        const Place place(c, surprises(logits + i * k, k, c.beta, row.t.data()));
+        const double share = place.share;
+        bend(c, place, row);
+        const double best = scores_row(k, c, row), chosen = row.p[labels[i]];
         const double sum = exponentials(k, best, row);
         moments(c, k, sum, row);
-        double* fold = out + (i % kCurveFolds) * curve_width(c);
-        fold[0] += w * (std::log(sum) + best - chosen);
-        double* hessian = fold + 1 + stride + station * count * (stride + 1);
+        out[0] += w * (std::log(sum) + best - chosen);
+        double* hessian = out + 1 + stride + place.station * count * (stride + 1);
         add_covariance(count, w * (1 - share) * (1 - share), first, second, stride, hessian);
         add_covariance(count, w * share * (1 - share), first, second, stride, hessian + count);
         add_covariance(count, w * share * share, first, second, stride, hessian + count * (stride + 1));
@@ -176,7 +170,7 @@ CALIBRANT_INLINE void sums_chunk(const T* logits, const std::int64_t* labels, co
         const double a = (t - c.knots[s]) * row.inverse[s];
         first[s] -= 1 - a;
         first[s + 1] -= a;
-        double* gradient = fold + 1 + station * count;
+        double* gradient = out + 1 + place.station * count;
         for (std::int64_t j = 0; j < count; ++j) gradient[j] += w * (1 - share) * first[j];
         if (share != 0)
             for (std::int64_t j = 0; j < count; ++j) gradient[count + j] += w * share * first[j];
@@ -184,69 +178,93 @@ CALIBRANT_INLINE void sums_chunk(const T* logits, const std::int64_t* labels, co
 }
 
 template <class T>
-CALIBRANT_INLINE void apply_block(const T* logits, const double* places, std::int64_t from, std::int64_t to, std::int64_t k,
-                                  const Curve& c, T* out) {
+CALIBRANT_INLINE void apply_block(const T* logits, std::int64_t from, std::int64_t to, std::int64_t k, const Curve& c,
+                                  T* out) {
     Row row(k, c);
     for (std::int64_t i = from; i < to; ++i) {
-        std::int64_t station;
-        double share;
-        split_place(c, places, i, station, share);
-        bend(c, station, share, row);
-        const double scale = 1 / exponentials(k, scores_row(logits + i * k, k, c, row), row);
+        bend(c, Place(c, surprises(logits + i * k, k, c.beta, row.t.data())), row);
+        const double scale = 1 / exponentials(k, scores_row(k, c, row), row);
         T* p = out + i * k;
 #pragma omp simd
         for (std::int64_t j = 0; j < k; ++j) p[j] = static_cast<T>(row.p[j] * scale);
     }
 }
 
+template <class T>
+CALIBRANT_INLINE double largest_of(const T* logits, const double* weights, std::int64_t from, std::int64_t to,
+                                   std::int64_t k, double beta) {
+    std::vector<double> t(k);
+    double largest = 0;
+    for (std::int64_t i = from; i < to; ++i) {
+        if (weights && weights[i] == 0) continue;
+        surprises(logits + i * k, k, beta, t.data());
+        for (std::int64_t j = 0; j < k; ++j) largest = t[j] > largest ? t[j] : largest;
+    }
+    return largest;
+}
+
 CALIBRANT_CLONES void sums_chunk_of(const float* logits, const std::int64_t* labels, const double* weights,
-                                    const double* places, std::int64_t from, std::int64_t to, std::int64_t k,
-                                    const Curve& c, double* out) {
-    sums_chunk(logits, labels, weights, places, from, to, k, c, out);
+                                    std::int64_t from, std::int64_t to, std::int64_t k, const Curve& c, double* out) {
+    sums_chunk(logits, labels, weights, from, to, k, c, out);
 }
 CALIBRANT_CLONES void sums_chunk_of(const double* logits, const std::int64_t* labels, const double* weights,
-                                    const double* places, std::int64_t from, std::int64_t to, std::int64_t k,
-                                    const Curve& c, double* out) {
-    sums_chunk(logits, labels, weights, places, from, to, k, c, out);
+                                    std::int64_t from, std::int64_t to, std::int64_t k, const Curve& c, double* out) {
+    sums_chunk(logits, labels, weights, from, to, k, c, out);
 }
-CALIBRANT_CLONES void apply_block_of(const float* logits, const double* places, std::int64_t from, std::int64_t to,
-                                     std::int64_t k, const Curve& c, float* out) {
-    apply_block(logits, places, from, to, k, c, out);
+CALIBRANT_CLONES double largest_block_of(const float* logits, const double* weights, std::int64_t from, std::int64_t to,
+                                         std::int64_t k, double beta) {
+    return largest_of(logits, weights, from, to, k, beta);
 }
-CALIBRANT_CLONES void apply_block_of(const double* logits, const double* places, std::int64_t from, std::int64_t to,
-                                     std::int64_t k, const Curve& c, double* out) {
-    apply_block(logits, places, from, to, k, c, out);
+CALIBRANT_CLONES double largest_block_of(const double* logits, const double* weights, std::int64_t from, std::int64_t to,
+                                         std::int64_t k, double beta) {
+    return largest_of(logits, weights, from, to, k, beta);
+}
+CALIBRANT_CLONES void apply_block_of(const float* logits, std::int64_t from, std::int64_t to, std::int64_t k,
+                                     const Curve& c, float* out) {
+    apply_block(logits, from, to, k, c, out);
+}
+CALIBRANT_CLONES void apply_block_of(const double* logits, std::int64_t from, std::int64_t to, std::int64_t k,
+                                     const Curve& c, double* out) {
+    apply_block(logits, from, to, k, c, out);
 }
 
 }  // namespace
 
 template <class T>
-void curve_sums(const T* logits, const std::int64_t* labels, const double* weights, const double* places, std::int64_t n,
-                std::int64_t k, const Curve& curve, int threads, double* out) {
-    const std::int64_t width = kCurveFolds * curve_width(curve);
+void curve_sums(const T* logits, const std::int64_t* labels, const double* weights, std::int64_t n, std::int64_t k,
+                const Curve& curve, int threads, double* out) {
+    const std::int64_t width = curve_width(curve);
     const std::int64_t rows = std::max(kFewest, (n + kMostChunks - 1) / kMostChunks), chunks = (n + rows - 1) / rows;
     std::vector<double> parts(chunks * width);
     constexpr std::int64_t one_each = 65536;  // so wide a "row" makes every chunk a block of its own
     for_blocks(chunks, one_each, threads, [&](std::int64_t b, std::int64_t, std::int64_t) {
-        sums_chunk_of(logits, labels, weights, places, b * rows, std::min(n, (b + 1) * rows), k, curve,
-                      parts.data() + b * width);
+        sums_chunk_of(logits, labels, weights, b * rows, std::min(n, (b + 1) * rows), k, curve, parts.data() + b * width);
     });
     for (std::int64_t j = 0; j < width; ++j) out[j] = 0;
     for (std::int64_t i = 0; i < chunks * width; ++i) out[i % width] += parts[i];
 }
 
 template <class T>
-void curve_apply(const T* logits, const double* places, std::int64_t n, std::int64_t k, const Curve& curve, int threads,
-                 T* out) {
+double largest_surprise(const T* logits, const double* weights, std::int64_t n, std::int64_t k, double beta, int threads) {
+    std::vector<double> parts(block_count(n, k));
+    for_blocks(n, k, threads, [&](std::int64_t b, std::int64_t from, std::int64_t to) {
+        parts[b] = largest_block_of(logits, weights, from, to, k, beta);
+    });
+    return parts.empty() ? 0.0 : *std::max_element(parts.begin(), parts.end());
+}
+
+template <class T>
+void curve_apply(const T* logits, std::int64_t n, std::int64_t k, const Curve& curve, int threads, T* out) {
     for_blocks(n, k, threads, [&](std::int64_t, std::int64_t from, std::int64_t to) {
-        apply_block_of(logits, places, from, to, k, curve, out);
+        apply_block_of(logits, from, to, k, curve, out);
     });
 }
 
 #define CALIBRANT_INSTANTIATE(T)                                                                                       \
-    template void curve_sums<T>(const T*, const std::int64_t*, const double*, const double*, std::int64_t,            \
-                                std::int64_t, const Curve&, int, double*);                                            \
-    template void curve_apply<T>(const T*, const double*, std::int64_t, std::int64_t, const Curve&, int, T*);
+    template void curve_sums<T>(const T*, const std::int64_t*, const double*, std::int64_t, std::int64_t, const Curve&, \
+                                int, double*);                                                                         \
+    template double largest_surprise<T>(const T*, const double*, std::int64_t, std::int64_t, double, int);             \
+    template void curve_apply<T>(const T*, std::int64_t, std::int64_t, const Curve&, int, T*);
 CALIBRANT_INSTANTIATE(float)
 CALIBRANT_INSTANTIATE(double)
 

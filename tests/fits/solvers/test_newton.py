@@ -284,3 +284,19 @@ def test_the_last_step_is_in_the_sums():
     there = problem(found.theta, None)
     assert_allclose(found.sums.value, there.value, rtol=1e-6)
     assert_allclose(found.sums.gradient, there.gradient, atol=1e-3)
+
+
+def test_values_of_single_precision_do_not_keep_it_from_arriving(rng):
+    """A loss of many rows, small in the end: its rounding is that of its terms, and far above what is left to gain."""
+    x = rng.normal(size=(1000, 2))
+    y = (rng.random(1000) < 1 / (1 + np.exp(-x @ [6.0, -4.0]))).astype(float)
+    exact = logistic(x, y)
+
+    def problem(theta, wanted):
+        found = exact(theta, wanted)
+        return found._replace(value=np.round(found.value, 5))
+
+    found = newton(problem, np.zeros((1, 2)), 1e-7)
+    assert found.converged.all()
+    assert found.passes < 15
+    assert_allclose(found.theta, newton(exact, np.zeros((1, 2)), 1e-10).theta, atol=1e-5)

@@ -1,6 +1,7 @@
 """Bin-wise temperature scaling against its closed forms and its promises."""
 
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
 
-from calibrant import BinwiseTemperatureScaling, TemperatureScaling
+from calibrant import BinwiseTemperatureScaling, TemperatureScaling, scan
 from calibrant.maps.scaling.binwise import equal_weight_edges, top_log_odds
 
 
@@ -118,7 +119,7 @@ def test_worst_rows_keep_their_ranking(scores, wide):
 
 def test_impossible_classes_stay_impossible(problem):
     z, y = problem
-    bts = BinwiseTemperatureScaling(bins=3).fit(z, y)
+    bts = BinwiseTemperatureScaling(bins=3, saturated="exact").fit(z, y)
     row = np.array([[0.0, -np.inf, -np.inf, -np.inf, -np.inf], [1.0, 0.0, -np.inf, 2.0, 0.0]])
     p = bts.predict_proba(row)
     assert_array_equal(p[0], [1, 0, 0, 0, 0])
@@ -151,3 +152,50 @@ def test_real_outputs_keep_their_ranking(shared_data, name):
     p = BinwiseTemperatureScaling().fit(z, y).predict_proba(z)
     ranked = np.take_along_axis(p, np.argsort(z, axis=1, kind="stable"), axis=1)
     assert (np.diff(ranked, axis=1) >= 0).all()
+
+
+@pytest.mark.parametrize("n", [700, 9000])
+def test_blocks_and_order_do_not_matter(n):
+    z, y = two_regimes(n)
+    whole = BinwiseTemperatureScaling().fit(z, y)
+    order = np.random.default_rng(5).permutation(n)
+    edges = [0, 0, 1, n // 7, n // 3, n]
+
+    def batches():
+        for a, b in pairwise(edges):
+            yield z[order[a:b]], y[order[a:b]]
+
+    streamed = BinwiseTemperatureScaling().fit(scan(batches))
+    assert_allclose(streamed.predict_proba(z[:500]), whole.predict_proba(z[:500]), atol=1e-7)
+    mine, other = whole.fit_report_, streamed.fit_report_
+    assert_allclose(other.held_out_after, mine.held_out_after, rtol=1e-9)
+    assert_allclose(other.held_out_error, mine.held_out_error, rtol=1e-6)
+    assert other.iterations == mine.iterations
+
+
+def test_temperatures_are_counted():
+    assert BinwiseTemperatureScaling(bins=4).fit(*two_regimes(400)).n_parameters_ == 4
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning", "ignore::calibrant.CalibrationWarning")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("scale", [1e-30, 1e5, 1e30])
+def test_logits_of_any_size_end_in_a_finite_map_that_does_no_harm(dtype, scale):
+    z, y = two_regimes(400)
+    for scores in (z * scale, -z * scale):
+        bts = BinwiseTemperatureScaling().fit(scores.astype(dtype), y)
+        assert np.isfinite(bts.predict_proba(scores.astype(dtype))).all()
+        assert np.isfinite(bts.temperatures_).all()
+        assert bts.fit_report_.loss_after <= bts.fit_report_.loss_before * (1 + 1e-6)
+
+
+def test_held_out_loss_is_close_to_refitting():
+    z, y = two_regimes(1500)
+    report = BinwiseTemperatureScaling().fit(z, y).fit_report_
+    fold = np.random.default_rng(0).permutation(len(y)) % 5
+    refitted = np.empty(len(y))
+    for f in range(5):
+        p = BinwiseTemperatureScaling().fit(z[fold != f], y[fold != f]).predict_proba(z[fold == f])
+        refitted[fold == f] = -np.log(p[np.arange(len(p)), y[fold == f]])
+    assert_allclose(report.held_out_after, refitted.mean(), rtol=5e-3)
+    assert report.loss_after < report.held_out_after < report.held_out_before

@@ -1,6 +1,7 @@
 """Gaussian-process calibration against its limits, a slow twin and its promises."""
 
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
-from calibrant import CalibrationWarning, GaussianProcessCalibration, TemperatureScaling
+from calibrant import CalibrationWarning, GaussianProcessCalibration, TemperatureScaling, scan
 
 
 def overconfident(n=600, k=5, seed=0, factor=2.5):
@@ -42,7 +43,7 @@ def test_equals_a_slow_twin_on_the_dense_posterior():
     unit = gp.points_[-1] - gp.points_[-2]
     w = np.log1p(t / unit)
     r = np.sqrt(5) * np.abs(w[:, None] - w) / 1.0
-    covariance = 0.5 * (np.outer(t, t) + (1 + r + r**2 / 3) * np.exp(-r) + 1e-8 * np.diag(1 + t**2))
+    covariance = 0.5 * (np.outer(t, t) + (1 + r + r**2 / 3) * np.exp(-r) + 1e-8 * np.eye(len(t)))
     surprise = -log_softmax(z, axis=1)
 
     factor = np.linalg.cholesky(covariance)
@@ -140,3 +141,50 @@ def test_real_outputs_lose_log_loss(shared_data, name):
     gp, ts = GaussianProcessCalibration().fit(z, y), TemperatureScaling().fit(z, y)
     loss, other = (-np.log(m.predict_proba(unseen)[at] + tiny).mean() for m in (gp, ts))
     assert loss < 0.95 * other
+
+
+@pytest.mark.parametrize("n", [700, 9000])
+def test_blocks_and_order_do_not_matter(n):
+    z, y = overconfident(n)
+    whole = GaussianProcessCalibration().fit(z, y)
+    order = np.random.default_rng(5).permutation(n)
+    edges = [0, 0, 1, n // 7, n // 3, n]
+
+    def batches():
+        for a, b in pairwise(edges):
+            yield z[order[a:b]], y[order[a:b]]
+
+    streamed = GaussianProcessCalibration().fit(scan(batches))
+    assert_allclose(streamed.predict_proba(z[:500]), whole.predict_proba(z[:500]), atol=1e-7)
+    mine, other = whole.fit_report_, streamed.fit_report_
+    assert_allclose(other.held_out_after, mine.held_out_after, rtol=1e-9)
+    assert_allclose(other.held_out_error, mine.held_out_error, rtol=1e-6)
+    assert other.iterations == mine.iterations
+
+
+def test_its_values_are_counted():
+    gp = GaussianProcessCalibration(points=10).fit(*overconfident(100))
+    assert gp.n_parameters_ == 10
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning", "ignore::calibrant.CalibrationWarning")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("scale", [1e-30, 1e5, 1e30])
+def test_logits_of_any_size_end_in_a_finite_map_that_does_no_harm(dtype, scale):
+    z, y = overconfident(200)
+    mixed = z * 10.0 ** np.linspace(0, np.log10(scale), len(z))[:, None]
+    one = z.copy()
+    one[0, (y[0] + 1) % 5] = scale  # a single row that is absurdly sure, and wrong
+    for scores in (z * scale, -z * scale, mixed, one):
+        scores = scores.astype(dtype)
+        gp = GaussianProcessCalibration().fit(scores, y)
+        p = gp.predict_proba(scores)
+        assert np.isfinite(p).all()
+        assert_allclose(p.sum(axis=1), 1, atol=1e-5)
+        assert gp.fit_report_.loss_after <= gp.fit_report_.loss_before * (1 + 1e-6)
+
+
+def test_scores_of_a_huge_scale_get_the_answers_of_a_plain_one():
+    z, y = overconfident(500)
+    plain = TemperatureScaling().fit(z, y).fit_report_.loss_after
+    assert GaussianProcessCalibration().fit(z * 1e20, y).fit_report_.loss_after < plain + 1e-3

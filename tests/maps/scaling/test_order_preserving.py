@@ -1,5 +1,7 @@
 """Order-preserving scaling: what it promises, to the last bit, and what it gains."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from calibrant import CalibrationWarning, OrderPreservingScaling, TemperatureScaling
+from calibrant import CalibrationWarning, OrderPreservingScaling, TemperatureScaling, scan
 
 
 def bent(n=3000, k=6, seed=0):
@@ -130,9 +132,9 @@ def test_neighbouring_floats_keep_their_ranking_across_every_knot(fitted):
         assert_ranking_kept(fitted[form]._map(z[:, ::-1].copy()), z[:, ::-1])
 
 
-def test_impossible_classes_stay_impossible(fitted):
+def test_impossible_classes_stay_impossible():
     row = np.array([[0.0, *[-np.inf] * 5], [1.0, 0.0, -np.inf, 2.0, 0.0, -np.inf]])
-    p = fitted["order-invariant"].predict_proba(row)
+    p = OrderPreservingScaling(saturated="exact").fit(*bent(800)).predict_proba(row)
     assert_array_equal(p[0], [1, 0, 0, 0, 0, 0])
     assert_array_equal(p[1, [2, 5]], 0)
     assert_allclose(p.sum(axis=1), 1)
@@ -172,3 +174,55 @@ def test_takes_a_temperature_that_is_known():
     other = OrderPreservingScaling(temperature=1.0).fit(z, y)
     assert other.temperature_ == 1.0
     assert_allclose(other.fit_report_.loss_after, free.fit_report_.loss_after, rtol=0.02)
+
+
+@pytest.mark.parametrize("n", [700, 9000])
+def test_blocks_and_order_do_not_matter(n):
+    z, y = bent(n)
+    whole = OrderPreservingScaling().fit(z, y)
+    order = np.random.default_rng(5).permutation(n)
+    edges = [0, 0, 1, n // 7, n // 3, n]
+
+    def batches():
+        for a, b in pairwise(edges):
+            yield z[order[a:b]], y[order[a:b]]
+
+    streamed = OrderPreservingScaling().fit(scan(batches))
+    assert_allclose(streamed.predict_proba(z[:500]), whole.predict_proba(z[:500]), atol=1e-7)
+    mine, other = whole.fit_report_, streamed.fit_report_
+    assert_allclose(other.held_out_after, mine.held_out_after, rtol=1e-9)
+    assert_allclose(other.held_out_error, mine.held_out_error, rtol=1e-6)
+    assert other.iterations == mine.iterations
+
+
+def test_many_rows_take_few_passes():
+    report = OrderPreservingScaling().fit(*bent(40_000)).fit_report_
+    assert report.converged
+    assert report.iterations <= 8
+
+
+def test_slopes_and_a_temperature_of_its_own_are_counted():
+    z, y = bent(300)
+    assert OrderPreservingScaling().fit(z, y).n_parameters_ == 33
+    assert OrderPreservingScaling(form="diagonal", temperature=2.0).fit(z, y).n_parameters_ == 8
+
+
+def test_held_out_loss_is_close_to_refitting():
+    z, y = bent(1500)
+    report = OrderPreservingScaling().fit(z, y).fit_report_
+    fold = np.random.default_rng(0).permutation(len(y)) % 5
+    refitted = np.empty(len(y))
+    for f in range(5):
+        p = OrderPreservingScaling().fit(z[fold != f], y[fold != f]).predict_proba(z[fold == f])
+        refitted[fold == f] = -np.log(p[np.arange(len(p)), y[fold == f]])
+    assert_allclose(report.held_out_after, refitted.mean(), rtol=3e-3)
+    assert 0 < report.held_out_error < 0.1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_logits_of_any_size_end_in_a_finite_map(dtype):
+    z, y = bent(200)
+    for scale in (1e-30, 1e30):
+        iop = OrderPreservingScaling().fit((z * scale).astype(dtype), y)
+        assert np.isfinite(iop.predict_proba((z * scale).astype(dtype))).all()
+        assert iop.fit_report_.loss_after <= iop.fit_report_.loss_before * (1 + 1e-6)

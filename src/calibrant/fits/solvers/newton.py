@@ -24,6 +24,7 @@ Mask = NDArray[np.bool_]
 _ARMIJO = 1e-4  # the part of the promised decrease that a step must bring (Nocedal & Wright, §3.1)
 _ROUNDING = 1e-15  # of the value: a change that floating point does not show
 _SINGLE = 1e-7  # of a value: sums of losses in single precision are known no better, and cannot tell such steps apart
+_NEAR = 100.0  # times the tolerance: a bin of sure rows has a small loss, but the rounding of many rows
 _ULPS = 1e-15  # an unknown as close to its bound as this part of its step's ends is on it
 _GENTLE = 3  # cuts of a step to no less than a tenth; one that is still too long is cut ever more boldly
 _CURVED = 0.1  # part of a last step's promise that curvature must account for, or it is not taken unseen
@@ -142,7 +143,8 @@ class _Search:
     def _flatter(self, found: Sums) -> Mask:
         """Where values differ by rounding alone, a step that halves the slope along it is good (Hager & Zhang 2005)."""
         with np.errstate(all="ignore"):
-            level = np.abs(found.value - self.sums.value) <= _SINGLE * np.abs(self.sums.value)
+            rounding = np.maximum(_SINGLE * np.abs(self.sums.value), _NEAR * self.tolerance)
+            level = np.abs(found.value - self.sums.value) <= rounding
             return level & (np.abs((found.gradient * self.step).sum(axis=1)) <= 0.5 * self.decrease)
 
     def _within(self, step: Array) -> Array:

@@ -9,7 +9,7 @@ __all__ = ["quadratic_step"]
 
 Array = NDArray[np.float64]
 Bits = NDArray[np.int64]
-_FLATTEST = 1e-10  # curvature below this part of the largest is rounding
+_FLATTEST = 1e-13  # curvature below this part of the largest is rounding
 _PATIENCE = 3  # exchanges of all wrong unknowns that may bring nothing (Júdice & Pires 1994 take as many)
 _SLACK = 1e-12  # rounding, of the quantities at hand
 
@@ -17,7 +17,7 @@ _SLACK = 1e-12  # rounding, of the quantities at hand
 def quadratic_step(hessian: Array, gradient: Array, low: Array, high: Array, length: Array) -> Array:
     """Minimise g·s + ½ sᵀ|H|s over low ≤ s ≤ high, for G problems of d unknowns.
 
-    |H| is H with its eigenvalues made positive, and none less than 1e-10 of the largest, once each unknown is measured
+    |H| is H with its eigenvalues made positive, and none less than 1e-13 of the largest, once each unknown is measured
     in units of its own curvature: so every step descends, whatever H is. A problem whose H is zero or not finite has
     nothing to measure by; its unknowns then move by ``length`` each, down their slope.
 
@@ -41,7 +41,8 @@ def quadratic_step(hessian: Array, gradient: Array, low: Array, high: Array, len
         outside = np.flatnonzero(((step < bottom) | (step > top)).any(axis=1))
         if len(outside):
             step[outside] = _bounded(*(part[outside] for part in (positive, slope, bottom, top, step)))
-        return np.clip(step / scale, low, high)
+        inside = np.clip(step / scale, low, high)
+        return np.where(step <= bottom, low, np.where(step >= top, high, inside))
 
 
 def _step_on_a_line(curvature: Array, gradient: Array, length: Array) -> Array:

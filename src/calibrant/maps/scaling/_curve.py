@@ -1,217 +1,186 @@
-"""Maps that send every class's -log p through one curve: their data passes, their solver and their evidence.
+"""Maps that send every class's -log p through one curve: their passes, their optimum and their evidence.
 
 The scores of a row become t_k = -log softmax(β z)_k, and the map is softmax(v(t)), with v linear between its values at
-a few knots. The values are linear in the parameters θ, so the log-loss is convex in θ and a Newton step is one pass.
+a few knots. The values are linear in the parameters θ, so the log-loss is convex in θ.
+
+A pass returns the log-loss, its gradient and its Hessian in the values. That quadratic tells, without another pass,
+what any prior on the curve would lead to, and how much evidence there is for it; see `_curve_search`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, solve_triangular
-from scipy.optimize import lsq_linear
 
 from ... import _core
-from ...passes import Block, reduce
+from ...fits.solvers.newton import Sums
+from ...fits.solvers.quadratic import quadratic_step
+from ...passes import Block, Data
 from ...threads import get_threads
 
-__all__ = ["Curves", "Optimum", "apply_curves", "climb", "minimise", "polish"]
+__all__ = ["Curves", "Family", "Local", "Optimum", "apply_curve", "curve_sums"]
 
 Array = NDArray[np.float64]
-_SEARCH_TOLERANCE = 1e-2  # differences of evidence below this do not matter
-_FINAL_TOLERANCE = 1e-12  # a row
-_LEAST_PARAMETERS = 1e-6  # rounding may make none of them negative, and a held-out loss that is the same look worse
+_FLATTEST = 1e-14  # of the largest eigenvalue: smaller ones are rounding
+_LEAST_PARAMETERS = 1e-6  # rounding may make none of them negative
+
+
+def curve_sums(block: Block, knots: Array, stations: Array, values: Array, beta: float) -> Array:
+    """One pass: the log-loss, its gradient in the values, and the upper blocks of its Hessian, in a row."""
+    return _core.curve_sums(block.logits, block.labels, block.weights, knots, stations, values, beta, get_threads())
+
+
+def apply_curve(
+    logits: NDArray[np.floating], knots: Array, stations: Array, values: Array, beta: float
+) -> NDArray[np.floating]:
+    """Return softmax(v(t)) for every row; -inf gives 0."""
+    logits = np.ascontiguousarray(logits)
+    out = np.empty_like(logits)
+    _core.curve_apply(logits, knots, stations, values, beta, get_threads(), out)
+    return out
 
 
 @dataclass(frozen=True, eq=False)
-class Curves:
-    """A family of curves, linear in θ, and the rows it is fitted on.
+class Family:
+    """Curves whose values at the knots are offset + basis·θ, with θ ≥ low and a priori normal.
 
     Attributes
     ----------
-    sample : Block
-    places : array of shape (n,)
-        Where each row lies between the stations, from 0 to stations - 1.
-    knots : array of shape (J,)
-        Values of t; beyond the last the curve goes on straight.
-    beta : float
     offset : array of shape (stations, J)
     basis : array of shape (stations · J, P)
-        The values at the knots are offset + basis·θ.
+    centre : array of shape (P,)
+        Mean of θ.
+    precision : array of shape (P, P)
+    start : array of shape (P,)
+        θ to begin with.
+    low : float
     """
 
-    sample: Block
-    places: Array
-    knots: Array
-    beta: float
     offset: Array
     basis: Array
+    centre: Array
+    precision: Array
+    start: Array
+    low: float = -np.inf
 
     def values(self, theta: Array) -> Array:
         """Return the values at the knots, (stations, J)."""
         return self.offset + (self.basis @ theta).reshape(self.offset.shape)
 
-    def at(self, theta: Array) -> tuple[Array, Array, Array]:
-        """One pass: by fold the log-loss, its gradient and its Hessian in θ."""
-        values = self.values(theta)
+    def penalised(self, theta: Array, local: Local) -> Sums:
+        """Return the log-loss plus ½ (θ - centre)ᵀ precision (θ - centre), with derivatives in θ."""
+        away = theta - self.centre
+        pull = self.precision @ away
+        value = local.loss + 0.5 * away @ pull
+        gradient = self.basis.T @ local.gradient + pull
+        hessian = self.basis.T @ local.hessian @ self.basis + self.precision
+        return Sums(np.array([value]), gradient[None], hessian[None])
 
-        def statistic(rows: Block) -> Array:
-            return _core.curve_sums(
-                rows.logits, rows.labels, rows.weights, self.places, self.knots, values, self.beta, get_threads()
-            )
-
-        sums = reduce(statistic, self.sample)
-        size = values.size
-        hessian = sums[:, 1 + size :].reshape(-1, size, size)
-        hessian = np.triu(hessian) + np.triu(hessian, 1).transpose(0, 2, 1)
-        return sums[:, 0], sums[:, 1 : 1 + size] @ self.basis, self.basis.T @ hessian @ self.basis
+    @cached_property
+    def log_determinant(self) -> float:
+        """Of the precision."""
+        return float(_log_determinants(self.precision[None])[0])
 
 
-def apply_curves(
-    logits: NDArray[np.floating], places: Array, knots: Array, values: Array, beta: float
-) -> NDArray[np.floating]:
-    """Return softmax(v(t)) for every row; -inf gives 0."""
-    logits = np.ascontiguousarray(logits)
-    out = np.empty_like(logits)
-    _core.curve_apply(logits, places, knots, values, beta, get_threads(), out)
-    return out
+@dataclass(frozen=True, eq=False)
+class Local:
+    """What one pass found: the log-loss of all rows at some values, and its derivatives in them."""
+
+    values: Array
+    loss: float
+    gradient: Array
+    hessian: Array
+
+    def under(self, families: Sequence[Family]) -> list[Optimum]:
+        """Return the optimum under each of several priors, as the quadratic around these values has it."""
+        basis = np.stack([family.basis for family in families])
+        centre = np.stack([family.centre for family in families])
+        move = np.stack([family.values(family.centre).ravel() for family in families]) - self.values.ravel()
+        slope = self.gradient + move @ self.hessian
+        gradient = np.einsum("gji,gj->gi", basis, slope)
+        hessian = basis.transpose(0, 2, 1) @ (self.hessian @ basis)
+        hessian += np.stack([family.precision for family in families])
+        low = np.array([[family.low] for family in families]) - centre
+        step = quadratic_step(hessian, gradient, low, np.full(low.shape, np.inf), np.ones(low.shape))
+        change = move + np.einsum("gij,gj->gi", basis, step)
+        loss = self.loss + change @ self.gradient + 0.5 * np.einsum("gi,gi->g", change @ self.hessian, change)
+        theta = np.where(step > low, centre + step, low + centre)
+        found = zip(families, theta, loss.tolist(), hessian, _log_determinants(hessian).tolist(), strict=True)
+        return [Optimum(*parts) for parts in found]
 
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """The θ that minimises the log-loss plus ½ (θ - centre)ᵀ precision (θ - centre), subject to θ ≥ low."""
+    """The θ that minimises the penalised log-loss, the log-loss there, and the Hessian of the penalised one."""
 
-    curves: Curves
+    family: Family
     theta: Array
-    losses: Array
-    gradients: Array
-    hessians: Array
-    centre: Array
-    precision: Array
-    low: float
-    passes: int
-    converged: bool
-
-    @property
-    def sums(self) -> tuple[Array, Array, Array]:
-        """What `Curves.at` returns at θ."""
-        return self.losses, self.gradients, self.hessians
-
-    @property
-    def loss(self) -> float:
-        """The log-loss of all rows, without the penalty."""
-        return float(self.losses.sum())
+    loss: float
+    hessian: Array
+    log_determinant: float
 
     @property
     def evidence(self) -> float:
         """Laplace's approximation of the log marginal likelihood, up to a constant."""
-        away = self.theta - self.centre
-        prior = np.linalg.slogdet(self.precision)[1]
-        posterior = np.linalg.slogdet(self.hessians.sum(axis=0) + self.precision)[1]
-        return float(-self.loss - 0.5 * away @ self.precision @ away + 0.5 * (prior - posterior))
+        away = self.theta - self.family.centre
+        penalty = 0.5 * float(away @ self.family.precision @ away)
+        return 0.5 * (self.family.log_determinant - self.log_determinant) - self.loss - penalty
 
     @property
     def effective_parameters(self) -> float:
-        """How many parameters the data, not the prior, decide: the trace of H (H + precision)⁻¹."""
-        hessian = self.hessians.sum(axis=0)
-        return max(_LEAST_PARAMETERS, float(np.trace(np.linalg.solve(hessian + self.precision, hessian))))
-
-    def held_out_loss(self) -> float:
-        """Five-fold cross-validated log-loss, by one Newton step from θ for each fold left out: no further pass."""
-        total = 0.0
-        rest_gradient = self.gradients.sum(axis=0) - self.gradients
-        rest_hessian = self.hessians.sum(axis=0) - self.hessians
-        for fold, loss in enumerate(self.losses):
-            gradient = rest_gradient[fold] + self.precision @ (self.theta - self.centre)
-            step = _bounded_step(gradient, rest_hessian[fold] + self.precision, self.low - self.theta)
-            total += loss + self.gradients[fold] @ step + 0.5 * step @ self.hessians[fold] @ step
-        return float(total)
+        """How many parameters the data, not the prior, decide: P - trace(precision (H + precision)⁻¹)."""
+        unit, scale = _in_units(self.hessian[None])
+        values, vectors = np.linalg.eigh(unit[0])
+        turned = vectors / scale[0][:, None]
+        held = np.einsum("ij,ik,kj->j", turned, self.family.precision, turned)
+        held = held / np.maximum(values, _FLATTEST * values[-1])
+        return float(np.clip(len(held) - held.sum(), _LEAST_PARAMETERS, len(held)))
 
 
-def minimise(
-    curves: Curves,
-    theta: Array,
-    centre: Array,
-    precision: Array,
-    low: float = -np.inf,
-    tolerance: float = _SEARCH_TOLERANCE,
-    known: tuple[Array, Array, Array] | None = None,
-) -> Optimum:
-    """Find the optimum by Newton steps on the bounded quadratic model, halved until the objective falls.
-
-    It stops where the next step promises less than ``tolerance``, in nats over all rows. ``known`` is what
-    `Curves.at` returns at ``theta``, where an earlier optimum has it: no penalty is in it.
-    """
-    point = curves.at(theta) if known is None else known
-    passes, converged = int(known is None), False
-    rounding = max(tolerance, 1e3 * _FINAL_TOLERANCE * curves.sample.total_weight)
-    while passes < 100 and not converged:
-        away = theta - centre
-        value = point[0].sum() + 0.5 * away @ precision @ away
-        gradient = point[1].sum(axis=0) + precision @ away
-        step = _bounded_step(gradient, point[2].sum(axis=0) + precision, low - theta)
-        promised = -float(gradient @ step)
-        scale, converged = 1.0, promised <= tolerance
-        while not converged:
-            tried = curves.at(theta + scale * step)
-            passes += 1
-            away = theta + scale * step - centre
-            if tried[0].sum() + 0.5 * away @ precision @ away <= value - 1e-4 * scale * promised:
-                theta, point = theta + scale * step, tried
-                break
-            scale *= 0.5
-            converged = promised * scale <= rounding  # rounding, not curvature, is what is left
-            if passes >= 100:
-                break
-    return Optimum(curves, theta, *point, centre, precision, low, passes, converged)
+def _in_units(matrices: Array) -> tuple[Array, Array]:
+    """Return matrices of positive diagonals with diagonals of ones, and the units they are then measured in."""
+    scale = np.sqrt(np.einsum("gii->gi", matrices))
+    return matrices / scale[:, :, None] / scale[:, None, :], scale
 
 
-def polish(found: Optimum) -> Optimum:
-    """Carry an optimum of the search to full precision."""
-    tolerance = _FINAL_TOLERANCE * found.curves.sample.total_weight
-    return minimise(found.curves, found.theta, found.centre, found.precision, found.low, tolerance, found.sums)
+def _log_determinants(matrices: Array) -> Array:
+    """Return the logarithms of determinants that are positive but for rounding."""
+    unit, scale = _in_units(matrices)
+    signs, sizes = np.linalg.slogdet(unit)
+    if not (signs > 0).all():
+        values = np.linalg.eigvalsh(unit)
+        sizes = np.log(np.maximum(values, _FLATTEST * values[:, -1:])).sum(axis=1)
+    return sizes + 2 * np.log(scale).sum(axis=1)
 
 
-def _bounded_step(gradient: Array, hessian: Array, low: Array) -> Array:
-    """Minimise gradient·d + ½ dᵀ hessian d over d ≥ low."""
-    factor = cholesky(hessian, lower=True)
-    target = -solve_triangular(factor, gradient, lower=True)
-    step = solve_triangular(factor, target, lower=True, trans=1)
-    if (step >= low).all():
-        return step
-    bounds = (np.minimum(low, -1e-300), np.full(len(low), np.inf))
-    return np.asarray(lsq_linear(factor.T, target, bounds=bounds, method="bvls").x)
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """The rows, and where the curves have their knots.
 
-
-def climb(
-    fit: Callable[[tuple[float, ...], Optimum | None], Optimum],
-    grids: Sequence[Sequence[float]],
-    start: tuple[int, ...],
-) -> tuple[tuple[float, ...], Optimum, int]:
-    """Walk over a grid of hyper-parameters to a summit of the evidence; a fit starts from the best so far.
-
-    Returns the hyper-parameters, the optimum there (to the last digits), and the number of passes in all.
+    Attributes
+    ----------
+    data : Data
+    knots : array of shape (J,)
+        Values of t; beyond the last the curve goes on straight.
+    stations : array
+        Log-odds of the top class at which the values are given; linear between them.
+    beta : float
     """
 
-    def values_at(at: tuple[int, ...]) -> tuple[float, ...]:
-        return tuple(grid[i] for grid, i in zip(grids, at, strict=True))
+    data: Data
+    knots: Array
+    stations: Array
+    beta: float
 
-    best = fit(values_at(start), None)
-    passes, seen, at = best.passes, {start}, start
-    moved = True
-    while moved:
-        moved = False
-        for axis, side in [(axis, side) for axis in range(len(grids)) for side in (-1, 1)]:
-            neighbour = (*at[:axis], at[axis] + side, *at[axis + 1 :])
-            if neighbour in seen or not 0 <= neighbour[axis] < len(grids[axis]):
-                continue
-            seen.add(neighbour)
-            found = fit(values_at(neighbour), best)
-            passes += found.passes
-            if found.evidence > best.evidence:
-                best, at, moved = found, neighbour, True
-    last = polish(best)
-    return values_at(at), last, passes + last.passes
+    def at(self, values: Array) -> Local:
+        """One pass at some values."""
+        sums = self.data.reduce(
+            partial(curve_sums, knots=self.knots, stations=self.stations, values=values, beta=self.beta)
+        )
+        size = values.size
+        upper = sums[1 + size :].reshape(size, size)
+        return Local(values, float(sums[0]), sums[1 : 1 + size], np.triu(upper) + np.triu(upper, 1).T)

@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from ...arrays import keep_top, row_blocks, softmax
+from ... import _core
+from ...arrays import keep_top, softmax
 from ...calibrator import Calibrator
+from ...fits.judge import estimate
 from ...fits.report import FitReport
+from ...fits.solvers.newton import Sums, newton
 from ...parameters import Integer
-from ...passes import Block, in_memory
+from ...passes import Block, Data, Rows
+from ...threads import get_threads
 from ...traits import Traits
 from .temperature import best_temperature, temperature_sums
 
 __all__ = ["BinwiseTemperatureScaling", "top_log_odds"]
 
+Array = NDArray[np.float64]
 _LEAST_WEIGHT = 20.0  # rows a bin must hold on average, or there are fewer bins
-_LARGEST_STEP = 1.0  # in log T, for one Newton step
-_WIDEST = 9.0  # the prior's variance of log T between bins is searched up to this
-_BLOCK_SCORES = 100_000  # stays in the cache
+_LARGEST_STEP = 1.0  # in log T: as far as a bin's parabola is taken at its word
+_WIDEST = 9.0  # the prior's variance of log T between bins is searched up to this: a factor of e³ either way
+_LEAST_VARIANCE = 1e-10  # a spread of 1e-5 in log T changes no probability that anyone reads
+_LEAST_CURVATURE = 1e-200  # rows that say nothing at all; one over it is still a number
+_FARTHEST = 50.0  # log β is within so much of the shared one, or its exponential would overflow
+_FINAL = 1e-10  # nats a row, before a last step that squares what is left
+_SAME = 1e-6  # change of the variance, of itself, at which it stands
+_MOST, _STEPS = 60, 3  # estimates of the variance, and passes after each; some seven of one pass each are usual
 
 
 class BinwiseTemperatureScaling(Calibrator):
@@ -56,10 +67,11 @@ class BinwiseTemperatureScaling(Calibrator):
     """
 
     _identifier = "binwise-temperature-scaling"
-    _traits = Traits("scaling", "ranking", "top label", "bins")
+    _traits = Traits("scaling", "ranking", "top label", "bins", sees="rows")
     _constraints: ClassVar[Mapping[str, Any]] = {"bins": Integer(1)}
-    temperatures_: NDArray[np.float64]
-    edges_: NDArray[np.float64]
+    _learnt = ("temperatures_",)
+    temperatures_: Array
+    edges_: Array
     spread_: float
 
     def __init__(
@@ -70,48 +82,49 @@ class BinwiseTemperatureScaling(Calibrator):
         self.classes = classes
         self.saturated = saturated
 
-    def _fit_rows(self, sample: Block) -> FitReport:
-        shared = best_temperature(in_memory(sample))
-        position = top_log_odds(sample.logits)
-        self.edges_ = equal_weight_edges(position, sample.weight_array, self.bins)
-        bins = _split(sample, np.searchsorted(self.edges_, position, side="right"), len(self.edges_) + 1)
-        found = _fit_bins(bins, np.log(shared.beta))
+    def _fit(self, data: Data) -> FitReport:
+        shared = best_temperature(data)
+        position, weights = data.reduce(_positions).columns
+        self.edges_ = equal_weight_edges(position, weights, self.bins)
+        found = _fit_bins(data, tuple(self.edges_), np.log(shared.beta))
         self.temperatures_ = np.exp(-found.log_betas)
         self.spread_ = found.spread
-        report = shared.report("nll")
-        return FitReport(
-            report.iterations + found.passes,
-            report.converged and found.converged,
+        before = shared.report("nll")
+        report = FitReport(
+            before.iterations + found.passes,
+            before.converged and found.converged,
             "nll",
-            report.loss_before,
-            found.loss / sample.total_weight,
-            at_bound=report.at_bound,
-            messages=report.messages,
+            before.loss_before,
+            found.loss / data.total_weight,
+            at_bound=before.at_bound,
+            messages=before.messages,
             details={"temperature": 1.0 / shared.beta, "spread": found.spread},
         )
+        return report if report.at_bound else estimate(report, data, softmax, self._map, 1.0 + found.effective)
 
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
-        bins = np.searchsorted(self.edges_, top_log_odds(logits), side="right")
-        beta = (1.0 / self.temperatures_)[bins].astype(logits.dtype)
-        answer = softmax((logits - logits.max(axis=1, keepdims=True)) * beta[:, None])
-        return keep_top(answer, logits)
+        logits = np.ascontiguousarray(logits)
+        out = np.empty_like(logits)
+        _core.binwise_apply(logits, self.edges_, 1.0 / self.temperatures_, get_threads(), out)
+        return keep_top(out, logits)
 
 
-def top_log_odds(logits: NDArray[np.floating], beta: float = 1.0) -> NDArray[np.float64]:
-    """Return log p/(1-p) of the largest p of softmax(β z), from the logits, so that p = 1 has its own size too."""
-    out = np.empty(len(logits))
-    for block in row_blocks(*logits.shape, most=_BLOCK_SCORES):
-        z = logits[block].astype(np.float64) * beta
-        top = z.argmax(axis=1)
-        rows = np.arange(len(z))
-        largest = z[rows, top]
-        z[rows, top] = -np.inf
-        second = z.max(axis=1, keepdims=True)
-        reference = np.where(np.isneginf(second), 0.0, second)
-        with np.errstate(divide="ignore"):
-            rest = reference[:, 0] + np.log(np.exp(z - reference).sum(axis=1))
-        out[block] = largest - rest
-    return out
+def top_log_odds(logits: NDArray[np.floating]) -> Array:
+    """Return log p/(1-p) of the largest p of softmax(z), from the logits, so that p = 1 has its own size too."""
+    return _core.top_log_odds(np.ascontiguousarray(logits), get_threads())
+
+
+def _odds(block: Block) -> Array:
+    return top_log_odds(block.logits)
+
+
+def _positions(block: Block) -> Rows:
+    """One pass: the log-odds of every row's top class, and its weight."""
+    return Rows(block.kept(_odds), block.weight_array)
+
+
+def _places(block: Block, edges: tuple[float, ...]) -> NDArray[np.int64]:
+    return np.searchsorted(np.array(edges), block.kept(_odds), side="right")
 
 
 def equal_weight_edges(position: NDArray[np.float64], weights: NDArray[np.float64], bins: int) -> NDArray[np.float64]:
@@ -129,48 +142,100 @@ def equal_weight_edges(position: NDArray[np.float64], weights: NDArray[np.float6
     return 0.5 * (values[cuts] + values[cuts + 1])
 
 
-def _split(sample: Block, bins: NDArray[np.int64], count: int) -> list[Block]:
-    order = np.argsort(bins, kind="stable")
-    ends = np.cumsum(np.bincount(bins, minlength=count))
-    return [sample.take(rows) for rows in np.split(order, ends[:-1])]
+def _bin_sums(block: Block, edges: tuple[float, ...], betas: Array) -> Array:
+    """One pass: by bin, the log-loss of softmax(β z) and its first two derivatives in β."""
+    return temperature_sums(block, betas, places=block.kept(_places, edges))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Bins:
-    log_betas: NDArray[np.float64]
+    """log β of each bin, τ, the log-loss, how many of the temperatures the rows decide, passes, and the outcome."""
+
+    log_betas: Array
     spread: float
     loss: float
+    effective: float
     passes: int
     converged: bool
 
 
-def _fit_bins(bins: list[Block], centre: float, most: int = 100) -> _Bins:
-    """Newton on every bin's log β at once, under a Gaussian prior around ``centre`` whose variance is re-estimated.
+def _fit_bins(data: Data, edges: tuple[float, ...], centre: float) -> _Bins:
+    """Find every bin's log β under a normal prior around ``centre`` whose variance the bins themselves tell.
 
-    At each point the log-loss of a bin is replaced by the parabola of its gradient and (Fisher) curvature in log β.
+    The variance is estimated from the parabolas of the bins' log-losses where they stand; a Newton step for all bins
+    under that prior follows, in common passes; and so on until neither moves.
     """
-    away, variance, loss = np.zeros(len(bins)), 0.0, 0.0
-    for passes in range(1, most + 1):
-        beta = np.exp(centre + away)
-        sums = np.array([temperature_sums(s, np.array([b]))[0] for s, b in zip(bins, beta, strict=True)])
-        loss, slope, curvature = sums[:, 0].sum(), sums[:, 1] * beta, sums[:, 2] * beta**2
-        informed = curvature > 0
-        free = away - np.divide(slope, curvature, out=np.zeros(len(bins)), where=informed)
-        free = np.clip(free, away - _LARGEST_STEP, away + _LARGEST_STEP)
-        if len(bins) == 1:
-            return _Bins(away + centre, 0.0, float(loss), passes, True)
-        variance = _between_variance(free[informed], curvature[informed])
-        target = np.where(informed, free * variance * curvature / (1.0 + variance * curvature), 0.0)
-        if np.abs(target - away).max() < 1e-7:
-            return _Bins(away + centre, float(np.sqrt(variance)), float(loss), passes, True)
-        away = target if passes < most // 2 else 0.5 * (away + target)
-    return _Bins(away + centre, float(np.sqrt(variance)), float(loss), most, False)
+    problem = _BinProblem(data, edges, centre)
+    away = np.zeros(len(edges) + 1)
+    sums = first = problem.sums(away)
+    variance, passes, converged = np.inf, 1, False
+    for _ in range(_MOST):
+        previous, variance = variance, _between_variance(away, sums)
+        if variance < _LEAST_VARIANCE or len(away) == 1:
+            return _Bins(np.full(len(away), centre), 0.0, float(first[:, 0].sum()), 0.0, passes, True)
+        found = newton(
+            replace(problem, variance=variance),
+            away[:, None],
+            _FINAL * data.total_weight,
+            low=-_FARTHEST,
+            high=_FARTHEST,
+            most=_STEPS,
+            known=_with_prior(sums, away, variance),
+        )
+        away, passes = found.theta[:, 0], passes + found.passes
+        sums = _without_prior(found.sums, away, variance)
+        converged = bool(found.converged.all()) and abs(variance - previous) <= _SAME * variance
+        if converged:
+            break
+    loss = float(sums[:, 0].sum())
+    if not loss <= first[:, 0].sum():
+        return _Bins(np.full(len(away), centre), 0.0, float(first[:, 0].sum()), 0.0, passes, converged)
+    pull = np.maximum(sums[:, 2], 0.0) * variance  # of the rows, as a multiple of the prior's
+    return _Bins(centre + away, float(np.sqrt(variance)), loss, float((pull / (1.0 + pull)).sum()), passes, converged)
 
 
-def _between_variance(free: NDArray[np.float64], curvature: NDArray[np.float64]) -> float:
-    """Return the variance v that maximises the likelihood of estimates ``free`` ~ N(0, v + 1/curvature)."""
-    if not len(free):
+@dataclass(frozen=True, eq=False)
+class _BinProblem:
+    """The bins' log-losses as functions of how far log β is from a centre, with or without a prior of that variance."""
+
+    data: Data
+    edges: tuple[float, ...]
+    centre: float
+    variance: float = np.inf
+
+    def sums(self, away: Array) -> Array:
+        """One pass: by bin, the log-loss, its slope and its Fisher curvature in log β, (bins, 3)."""
+        beta = np.exp(self.centre + away)
+        found = self.data.reduce(partial(_bin_sums, edges=self.edges, betas=beta))
+        return found * beta[:, None] ** np.arange(3)
+
+    def __call__(self, theta: Array, _: object) -> Sums:
+        return _with_prior(self.sums(theta[:, 0]), theta[:, 0], self.variance)
+
+
+def _with_prior(sums: Array, away: Array, variance: float) -> Sums:
+    """Add the prior, and to the Fisher curvature what makes it the second derivative in log β."""
+    value, slope, curvature = sums.T
+    return Sums(
+        value + away**2 / (2 * variance),
+        (slope + away / variance)[:, None],
+        (curvature + slope + 1.0 / variance)[:, None, None],
+    )
+
+
+def _without_prior(sums: Sums, away: Array, variance: float) -> Array:
+    slope = sums.gradient[:, 0] - away / variance
+    value = sums.value - away**2 / (2 * variance)
+    return np.stack([value, slope, sums.hessian[:, 0, 0] - slope - 1.0 / variance], axis=1)
+
+
+def _between_variance(away: Array, sums: Array) -> float:
+    """Return the variance v that maximises the likelihood of the bins' own optima ~ N(0, v + 1/curvature)."""
+    informed = sums[:, 2] > _LEAST_CURVATURE
+    if not informed.any():
         return 0.0
+    slope, curvature = sums[informed, 1], sums[informed, 2]
+    free = away[informed] - np.clip(slope / curvature, -_LARGEST_STEP, _LARGEST_STEP)
 
     def loss(root: float) -> float:
         total = root**2 + 1.0 / curvature

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, solve_triangular
-from scipy.special import logsumexp
 
-from ...arrays import row_blocks
+from ... import _core
+from ...arrays import softmax
 from ...calibrator import Calibrator
+from ...fits.judge import estimate
 from ...fits.report import FitReport
 from ...parameters import AnyOf, Integer, Number, OneOf
-from ...passes import Block, in_memory
+from ...passes import Block, Data
+from ...passes.statistic import Largest
+from ...threads import get_threads
 from ...traits import Traits
-from ._curve import Array, Curves, Optimum, apply_curves, climb, minimise
+from ._curve import Array, Curves, Family, apply_curve
+from ._curve_search import fit_curve
 from .temperature import best_temperature
 
 __all__ = ["GaussianProcessCalibration"]
 
-_VARIANCES = tuple(10.0 ** np.arange(-3.0, 2.5, 0.5))
-_LENGTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
+_VARIANCES = tuple(10.0 ** np.arange(-3.0, 2.5, 0.5))  # from slopes within 3 % of 1 to slopes that may be anything
+_LENGTHS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of w, which runs over some five units
 _FINEST = 0.02  # first inducing point after 0, in units of the temperature
-_JITTER = 1e-8
+_JITTER = 1e-8  # of the variance: what the Cholesky factor needs against rounding
+_COLDEST, _HOTTEST = 1e-3, 1e6  # temperatures of scores that mean something: no smaller unit, no larger one unscaled
+_FARTHEST = 1e6  # units of t up to which g may bend: nothing beyond has a probability
+_NO_STATIONS = np.zeros(1)  # one curve for all rows
 
 
 class GaussianProcessCalibration(Calibrator):
@@ -61,6 +68,8 @@ class GaussianProcessCalibration(Calibrator):
         g there.
     kernel_ : tuple of float
         The variance and length used.
+    scale_ : float
+        What scores are multiplied by first: 1, or 1/T where T is beyond a million and g could not hold the difference.
     """
 
     _identifier = "gaussian-process-calibration"
@@ -73,6 +82,7 @@ class GaussianProcessCalibration(Calibrator):
     points_: NDArray[np.float64]
     values_: NDArray[np.float64]
     kernel_: tuple[float, ...]
+    scale_: float = 1.0  # files of version 0.1.0 have none
 
     def __init__(
         self,
@@ -91,67 +101,62 @@ class GaussianProcessCalibration(Calibrator):
         self.classes = classes
         self.saturated = saturated
 
-    def _fit_rows(self, sample: Block) -> FitReport:
-        shared = best_temperature(in_memory(sample))
-        unit = float(np.clip(1.0 / shared.beta, 1e-3, 1e6))
-        points = _inducing_points(unit, _largest_surprise(sample.logits), self.points)
+    def _fit(self, data: Data) -> FitReport:
+        shared = best_temperature(data)
+        self.scale_ = shared.beta if 1.0 / shared.beta > _HOTTEST else 1.0
+        beta = shared.beta / self.scale_
+        unit = max(1.0 / beta, _COLDEST)
+        largest = float(data.reduce(partial(_largest_surprise, beta=self.scale_)).values[0])
+        points = _inducing_points(unit, largest, self.points)
         self.points_ = np.append(points, points[-1] + unit)
-        self.kernel_, found, passes = self._search(sample, unit)
-        self.values_ = found.curves.values(found.theta)
-        total = sample.total_weight
-        before = shared.before
-        return FitReport(
-            shared.passes + passes,
-            found.converged,
-            "nll",
-            before,
-            found.loss / total,
-            held_out_before=before,
-            held_out_after=found.held_out_loss() / total,
-            held_out_error=found.effective_parameters / total,
-            details={"evidence": found.evidence, "temperature": 1.0 / shared.beta},
-        )
-
-    def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
-        return apply_curves(logits, np.zeros(len(logits)), self.points_, self.values_, 1.0)
-
-    def _search(self, sample: Block, unit: float) -> tuple[tuple[float, ...], Optimum, int]:
-        def fit(kernel: tuple[float, ...], best: Optimum | None) -> Optimum:
-            curves = _family(sample, self.points_, unit, *kernel)
-            zero = np.zeros(self.points)
-            return minimise(curves, zero if best is None else _carry_over(best, curves), zero, np.eye(len(zero)))
-
         variances = _VARIANCES if self.variance is None else (self.variance,)
         lengths = _LENGTHS if self.length is None else (self.length,)
-        return climb(fit, (variances, lengths), (len(variances) // 2, len(lengths) // 2))
+        found = fit_curve(
+            Curves(data, self.points_, _NO_STATIONS, self.scale_),
+            partial(_family, self.points_, unit, beta),
+            (variances, lengths),
+            (len(variances) // 2, len(lengths) // 2),
+        )
+        self.kernel_ = found.chosen
+        self.values_ = found.values
+        report = FitReport(
+            shared.passes + found.passes,
+            found.converged,
+            "nll",
+            shared.before,
+            found.optimum.loss / data.total_weight,
+            details={"evidence": found.optimum.evidence, "temperature": 1.0 / shared.beta},
+        )
+        return estimate(report, data, softmax, self._map, found.optimum.effective_parameters)
+
+    def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+        return apply_curve(logits, self.points_, _NO_STATIONS, self.values_, self.scale_)
+
+    def _count_parameters(self) -> float:
+        return self.values_.size - 1  # the last value follows from the one before
 
 
-def _family(sample: Block, knots: Array, unit: float, variance: float, length: float) -> Curves:
-    """Curves g = -t + L θ with L Lᵀ the covariance: a priori θ is standard normal."""
+def _family(knots: Array, unit: float, beta: float, variance: float, length: float) -> Family:
+    """Curves g = -t + √variance·(t θ₀ + L θ), with L Lᵀ the Matérn covariance: a priori θ is standard normal.
+
+    A search begins at the line of the shared temperature, g = -β t.
+    """
     t = knots[:-1]
     w = np.log1p(t / unit)
     r = np.sqrt(5.0) * np.abs(w[:, None] - w[None, :]) / length
-    covariance = np.outer(t, t) + (1 + r + r**2 / 3) * np.exp(-r)
-    factor = cholesky(variance * (covariance + _JITTER * np.diag(1 + t**2)), lower=True)
-    basis = np.vstack([factor, factor[-1:]])  # the last knot moves with the one before: parallel to the identity
-    return Curves(sample, np.zeros(sample.n), knots, 1.0, -knots[None, :], basis)
-
-
-def _carry_over(best: Optimum, curves: Curves) -> Array:
-    """Return the θ that gives the same curve under another kernel."""
-    bend = (best.curves.basis @ best.theta)[:-1]
-    return np.asarray(solve_triangular(curves.basis[:-1], bend, lower=True))
+    bends = np.linalg.cholesky((1 + r + r**2 / 3) * np.exp(-r) + _JITTER * np.eye(len(t)))
+    basis = np.sqrt(variance) * np.column_stack([t, bends])
+    basis = np.vstack([basis, basis[-1:]])  # the last knot moves with the one before: parallel to the identity
+    start = np.append((1.0 - beta) / np.sqrt(variance), np.zeros(len(t)))
+    return Family(-knots[None, :], basis, np.zeros(len(start)), np.eye(len(start)), start)
 
 
 def _inducing_points(unit: float, largest: float, count: int) -> Array:
-    """Return points from 0 to the largest t, even on a logarithmic scale."""
-    scale = _FINEST * unit
-    return scale * np.expm1(np.linspace(0.0, np.log1p(max(largest, unit) / scale), count))
+    """Return points from 0 to the largest t, or a million units, even on a logarithmic scale."""
+    scale, end = _FINEST * unit, min(max(largest, unit), _FARTHEST * unit)
+    return scale * np.expm1(np.linspace(0.0, np.log1p(end / scale), count))
 
 
-def _largest_surprise(logits: NDArray[np.floating]) -> float:
-    largest = 0.0
-    for rows in row_blocks(*logits.shape):
-        z = logits[rows].astype(np.float64)
-        largest = max(largest, float((logsumexp(z, axis=1) - z.min(axis=1)).max()))
-    return largest
+def _largest_surprise(block: Block, beta: float) -> Largest:
+    """One pass: the largest t = -log softmax(β z) of any class of any row."""
+    return Largest(np.array([_core.largest_surprise(block.logits, block.weights, beta, get_threads())]))

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arrays import keep_top
+from ...arrays import keep_top, softmax
 from ...calibrator import Calibrator
+from ...fits.judge import estimate
 from ...fits.report import FitReport
 from ...parameters import AnyOf, Number, OneOf
-from ...passes import Block, in_memory
+from ...passes import Data
 from ...traits import Traits
-from ._curve import Curves, Optimum, apply_curves, climb, minimise, polish
-from .binwise import top_log_odds
+from ._curve import Array, Curves, Family, apply_curve
+from ._curve_search import fit_curve
 from .temperature import best_temperature, given_temperature
 
 __all__ = ["OrderPreservingScaling"]
@@ -23,9 +25,9 @@ __all__ = ["OrderPreservingScaling"]
 # t = -log p: fine where p is large, coarse in the tail; the last segment has no end.
 _KNOTS = np.array([0.0, 0.1, 0.3, 0.7, 1.5, 3.0, 6.0, 12.0, 24.0])
 _STATIONS = np.array([-1.0, 1.0, 3.0, 6.0])  # log-odds of the top class, at the shared temperature
-_SMOOTHNESS = tuple(10.0 ** np.arange(-1.0, 5.0))
-_LEAST_SLOPE = 0.02
-_TO_ONE = 1.0  # precision of the slopes' own prior around 1
+_SMOOTHNESS = tuple(10.0 ** np.arange(-1.0, 5.0))  # from slopes that hardly know their neighbours to equal ones
+_LEAST_SLOPE = 0.02  # no two classes are merged: their gap keeps a fiftieth of what the temperature gives it
+_TO_ONE = 1.0  # precision of the slopes' own prior around 1: a slope of 2 is as far as one expects
 
 
 class OrderPreservingScaling(Calibrator):
@@ -93,73 +95,68 @@ class OrderPreservingScaling(Calibrator):
         self.classes = classes
         self.saturated = saturated
 
-    def _fit_rows(self, sample: Block) -> FitReport:
-        shared = (
-            best_temperature(in_memory(sample))
-            if self.temperature is None
-            else given_temperature(in_memory(sample), self.temperature)
-        )
+    def _fit(self, data: Data) -> FitReport:
+        given = self.temperature
+        shared = best_temperature(data) if given is None else given_temperature(data, given)
         self.temperature_ = 1.0 / shared.beta
-        curves = self._curves(sample)
-        self.smoothness_, found, passes = self._search(curves)
-        self.slopes_ = found.theta.reshape(len(curves.offset), -1)
-        self.values_ = curves.values(found.theta)
-        report, total, effective = shared.report("nll"), sample.total_weight, found.effective_parameters
-        return FitReport(
-            report.iterations + passes,
-            report.converged and found.converged,
+        curves = Curves(data, _KNOTS, self._stations, shared.beta)
+        along = _SMOOTHNESS if self.smoothness is None else (self.smoothness,)
+        across = along if self.form == "order-invariant" or self.smoothness is not None else (1.0,)
+        found = fit_curve(curves, self._family, (along, across), (min(1, len(along) - 1), len(across) // 3))
+        self.smoothness_ = found.chosen
+        self.slopes_ = found.optimum.theta.reshape(len(self._stations), -1)
+        self.values_ = found.values
+        before, effective = shared.report("nll"), found.optimum.effective_parameters
+        if given is None and shared.after < shared.before:  # else the rows have not determined T
+            effective += 1.0
+        report = FitReport(
+            before.iterations + found.passes,
+            before.converged and found.converged,
             "nll",
-            report.loss_before,
-            found.loss / total,
-            held_out_before=report.loss_before,
-            held_out_after=found.held_out_loss() / total,
-            held_out_error=effective / total,
-            at_bound=report.at_bound,
-            messages=report.messages,
-            details={"temperature": self.temperature_, "evidence": found.evidence, "effective_parameters": effective},
+            before.loss_before,
+            found.optimum.loss / data.total_weight,
+            at_bound=before.at_bound,
+            messages=before.messages,
+            details={
+                "temperature": self.temperature_,
+                "evidence": found.optimum.evidence,
+                "effective_parameters": effective,
+            },
         )
+        return estimate(report, data, softmax, self._map, effective)
 
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
-        answer = apply_curves(logits, self._places(logits), _KNOTS, self.values_, 1.0 / self.temperature_)
+        answer = apply_curve(logits, _KNOTS, self._stations, self.values_, 1.0 / self.temperature_)
         return keep_top(answer, logits)
 
-    def _places(self, logits: NDArray[np.floating]) -> NDArray[np.float64]:
-        if self.form == "diagonal":
-            return np.zeros(len(logits))
-        odds = top_log_odds(logits, 1.0 / self.temperature_)
-        return np.interp(odds, _STATIONS, np.arange(len(_STATIONS), dtype=np.float64))
+    def _count_parameters(self) -> float:
+        return self.slopes_.size + (self.temperature is None)
 
-    def _curves(self, sample: Block) -> Curves:
-        stations, segments = (1 if self.form == "diagonal" else len(_STATIONS)), len(_KNOTS) - 1
-        falls = -np.tril(np.ones((segments + 1, segments)), -1) * np.diff(_KNOTS)
-        basis = np.asarray(np.kron(np.eye(stations), falls), dtype=np.float64)
-        offset = np.zeros((stations, segments + 1))
-        return Curves(sample, self._places(sample.logits), _KNOTS, 1.0 / self.temperature_, offset, basis)
+    @property
+    def _stations(self) -> NDArray[np.float64]:
+        return _STATIONS[:1] if self.form == "diagonal" else _STATIONS
 
-    def _search(self, curves: Curves) -> tuple[tuple[float, ...], Optimum, int]:
-        one = np.ones(curves.basis.shape[1])
-
-        def fit(smoothness: tuple[float, ...], best: Optimum | None) -> Optimum:
-            precision = _precision(len(curves.offset), *smoothness)
-            if best is None:
-                return minimise(curves, one, one, precision, _LEAST_SLOPE)
-            return minimise(curves, best.theta, one, precision, _LEAST_SLOPE, known=best.sums)
-
-        if self.smoothness is not None:
-            found = polish(fit((self.smoothness, self.smoothness), None))
-            return (self.smoothness, self.smoothness), found, found.passes
-        across = _SMOOTHNESS if self.form == "order-invariant" else (1.0,)
-        return climb(fit, (_SMOOTHNESS, across), (1, len(across) // 3))
+    def _family(self, along: float, across: float) -> Family:
+        """Curves that fall by their slopes, each slope a priori like its neighbours and like one."""
+        stations = len(self._stations)
+        falls, rough_along, rough_across = _shapes(stations)
+        one = np.ones(falls.shape[1])
+        precision = along * rough_along + across * rough_across + _TO_ONE * np.eye(len(one))
+        return Family(np.zeros((stations, len(_KNOTS))), falls, one, precision, one, _LEAST_SLOPE)
 
 
-def _precision(stations: int, along: float, across: float) -> NDArray[np.float64]:
-    """Precision of the slopes, (stations, segments) in a row: differences of neighbours both ways, and to one."""
+@cache
+def _shapes(stations: int) -> tuple[Array, Array, Array]:
+    """Return how the values fall with the slopes, and the squares of differences along log p and along the log-odds.
+
+    Slopes are (stations, segments) in a row, values (stations, knots).
+    """
     segments = len(_KNOTS) - 1
-
-    def of_differences(count: int) -> NDArray[np.float64]:
-        differences = np.diff(np.eye(count), axis=0)
-        return differences.T @ differences
-
-    rough = along * np.kron(np.eye(stations), of_differences(segments))
-    rough += across * np.kron(of_differences(stations), np.eye(segments))
-    return rough + _TO_ONE * np.eye(stations * segments)
+    falls = -np.tril(np.ones((segments + 1, segments)), -1) * np.diff(_KNOTS)
+    along, across = (np.diff(np.eye(count), axis=0) for count in (segments, stations))
+    parts = (
+        np.kron(np.eye(stations), falls),
+        np.kron(np.eye(stations), along.T @ along),
+        np.kron(across.T @ across, np.eye(segments)),
+    )
+    return parts[0].astype(np.float64), parts[1].astype(np.float64), parts[2].astype(np.float64)
