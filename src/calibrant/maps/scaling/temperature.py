@@ -149,6 +149,9 @@ def best_temperature(data: Data, loss: str = "nll") -> BestTemperature:
     if pilot is not data:
         starts = _worth_polishing([_descend(pilot, loss, start, bounds) for start in starts])
     found = [_descend(data, loss, start, bounds, at_one) for start in starts]
+    if all(descent.value > at_one.value[0] for descent in found):  # β = 1 lies outside, and is better than any inside
+        bounds = (min(bounds[0], 1.0), max(bounds[1], 1.0))
+        found.append(_descend(data, loss, 1.0, bounds, at_one))
     best = min(found, key=lambda descent: descent.value)
     total = data.total_weight
     before = float(at_one.value[0]) / total
