@@ -66,3 +66,16 @@ def test_every_calibrator_class_is_public():
     for kind in classes:
         assert getattr(calibrant, kind.__name__) is kind, f"{kind.__name__} is in {source} but not in calibrant"
     assert TemperatureScaling in classes
+
+
+def test_auto_is_made_by_name():
+    from calibrant import AutoCalibrator
+
+    assert isinstance(make("auto"), AutoCalibrator)
+    assert make("auto", inputs="probabilities").inputs == "probabilities"
+
+
+@pytest.mark.parametrize(("said", "meant"), [("sigmoid", "platt"), ("Temperature", "ts"), ("histogram", "hb-width")])
+def test_names_of_other_libraries_get_a_hint(said, meant):
+    with pytest.raises(InvalidInput, match=rf"did you mean {meant}\?"):
+        make(said)

@@ -42,12 +42,12 @@ class CalibrantError(ValueError):
         super().__init__("; ".join(parts))
 
 
-_WRAPPED = re.compile(r"\bnp\.(?:str_|bool_?|u?int\d+|float\d+)\(([^()]*)\)")
+_WRAPPED = re.compile(r"\bnp\.(?:(?:str_|u?int\d+|float\d+)\(([^()]*)\)|(True|False)_)")
 
 
 def _plain(text: str) -> str:
     """Return the text with NumPy's scalars as Python writes them: 'ant' for np.str_('ant')."""
-    return _WRAPPED.sub(r"\1", text)
+    return _WRAPPED.sub(r"\1\2", text)
 
 
 class InvalidInput(CalibrantError):
