@@ -58,7 +58,8 @@ def test_a_miscalibrated_model_is_found(method):
     assert found.rejects()
     assert found.method == method
     assert "true" in found.tested
-    assert "p = " in str(found)
+    assert found.p in str(found)
+    assert (found.p == "p ≤ 0.005") == (method != "spiegelhalter")
 
 
 def test_the_kernel_test_sees_what_the_top_label_hides(rng):

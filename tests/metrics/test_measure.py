@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -41,21 +42,31 @@ def test_it_serialises(found):
     m = found[0]
     stored = json.loads(m.to_json())
     assert stored == m.to_dict()
-    assert stored["format"] == 1
+    assert stored["format"] == 2
+    assert stored["shape"] == "too_high"
+    assert stored["metrics"]["ece_crossfit"]["norm"] == 2
+    assert stored["metrics"]["ece"]["norm"] == 1
     assert stored["test"]["pvalue"] == m.test.pvalue
     assert len(stored["curve"]["binned"]["score"]) == len(m.curve.binned.score)
 
 
 def test_infinite_losses_serialise():
     m = calibrant.measure([0, 1, 1, 0], [[1.0, 0.0]] * 4, resamples=19)
-    assert json.loads(m.to_json())["metrics"]["nll"]["estimate"] == "inf"
-    assert "inf" in repr(m)
+    found = json.loads(m.to_json())["metrics"]["nll"]
+    assert (found["estimate"], found["low"], found["high"]) == ("inf", None, None)
+    assert "probability 0" in found["note"]
+    shown = repr(m)
+    assert "∞   no interval" in shown
+    assert "nan" not in shown
+    assert "inf" not in shown
+    assert str(m.metrics["nll"]) == "∞ no interval"
 
 
 def test_calibrated_probabilities_are_let_be():
     y, p = Scenario(Uniform(), Power()).sample(1000, random_state=4)
     m = calibrant.measure(y, p, resamples=99)
-    assert m.verdict.startswith("No miscalibration found")
+    assert m.verdict.startswith("No evidence of miscalibration")
+    assert m.shape == "none"
     assert m.curve.view == "event"
     assert m.class_curves == ()
 
@@ -66,7 +77,41 @@ def test_directions_in_words():
     assert "too low" in calibrant.measure(1 - y, 1 - p, resamples=99).verdict
     flat = np.repeat([0.3, 0.7], 1000)
     wrong = (np.random.default_rng(0).random(2000) < 1 - flat).astype(int)
-    assert "wrong in places" in calibrant.measure(wrong, flat, resamples=99).verdict
+    assert "upside down" in calibrant.measure(wrong, flat, resamples=99).verdict
+
+
+def test_an_event_is_an_event(rng):
+    risk = rng.beta(1, 30, 1500)
+    found = calibrant.measure((rng.random(1500) < risk / 2).astype(int), risk, resamples=99)
+    assert found.is_event
+    assert "accuracy" not in repr(found)
+    assert "accuracy" not in found.to_json()
+    assert "event_rate" in repr(found)
+    assert found.to_dict()["event_rate"]["estimate"] == found.event_rate.estimate
+    with pytest.raises(AttributeError, match="event_rate"):
+        _ = found.accuracy
+    assert "cwece" not in found.metrics
+
+
+def test_classes_have_no_event_rate(found):
+    with pytest.raises(AttributeError, match="accuracy"):
+        _ = found[0].event_rate
+    assert found[0].accuracy is found[0].rate
+
+
+def test_the_norm_of_every_error_is_shown(found):
+    shown = {
+        line.split()[0]: line.split() for line in repr(found[0]).splitlines() if line.startswith("  ") and line.split()
+    }
+    for name, norm in {"ece_crossfit": "2", "ece_debiased": "2", "ece": "1", "smece": "1", "mce": "max"}.items():
+        assert shown[name][1] == norm
+
+
+def test_the_resampling_floor_is_a_bound(found):
+    assert "p ≤ 0.0099" in found[0].verdict
+    assert "p ≤ 0.0099" in repr(found[0])
+    y, p = Scenario(Uniform(), Power()).sample(300, random_state=1)
+    assert " = " in calibrant.measure(y, p, resamples=99).test.p
 
 
 def test_the_same_seed_gives_the_same_bytes(found):
@@ -102,11 +147,18 @@ def test_curves_are_consistent(found):
     assert m.curve.binned.weight @ gap / 900 == pytest.approx(m.metrics["ece"].estimate)
 
 
-def test_the_printed_table_says_where_chance_raises_an_estimate(rng):
+def test_the_printed_table_says_why_an_estimate_lies_outside_its_interval(found):
+    m = found[0]
+    beside = replace(m.metrics["cwece"], low=0.0, high=0.001).explained()
+    shown = repr(replace(m, metrics={**m.metrics, "cwece": beside}))
+    assert shown.count("* chance alone") == 1
+    assert "tested that the top label's probabilities are true" in shown
+    assert json.loads(json.dumps(replace(m, metrics={"cwece": beside}).to_dict()))["metrics"]["cwece"]["note"]
+
+
+def test_estimates_of_many_classes_lie_in_their_intervals(rng):
     scores = rng.dirichlet(np.full(50, 0.1), size=400)
     labels = (scores.cumsum(axis=1) < rng.uniform(size=(400, 1))).sum(axis=1).clip(max=49)
     found = calibrant.measure(labels, scores, resamples=200)
-    beside = not found.metrics["cwece"].low <= found.metrics["cwece"].estimate <= found.metrics["cwece"].high
-    assert beside
-    assert repr(found).count("* chance alone") == 1
-    assert "tested that the top label's probabilities are true" in repr(found)
+    assert not any(interval.outside for interval in found.metrics.values())
+    assert found.metrics["cwece"].low == 0

@@ -17,9 +17,11 @@ from .views import read, rows_of
 
 __all__ = ["Comparison", "Gain", "calibration_gain", "compare_forecasts"]
 
+REACH = 1.96  # standard errors of half of a 95 % interval: what ± means everywhere
+
 
 class Gain(float):
-    """A number with its standard error.
+    """A number with its standard error; shown with ± half of its 95 % interval.
 
     Attributes
     ----------
@@ -40,7 +42,7 @@ class Gain(float):
         return float(self) - reach, float(self) + reach
 
     def __repr__(self) -> str:
-        return f"{float(self):.6g} ± {self.standard_error:.2g}"
+        return f"{float(self):.6g} ± {REACH * self.standard_error:.2g}"
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ def calibration_gain(y_true: Any, before: Any, after: Any, *, sample_weight: Any
     Examples
     --------
     >>> calibration_gain([0, 1, 1, 0], [0.1, 0.9, 0.9, 0.9], [0.2, 0.7, 0.7, 0.7])
-    0.0325 ± 0.097
+    0.0325 ± 0.19
     """
     compared = compare_forecasts(y_true, before, after, sample_weight=sample_weight, classes=classes)
     return Gain(compared.difference, compared.standard_error)

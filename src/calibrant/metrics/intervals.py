@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ from ..parameters import Integer
 __all__ = ["Interval", "check_confidence", "check_resamples", "deviations_of", "frequency_interval"]
 
 Floats = NDArray[np.float64]
+BIASED = "chance alone raises this estimate; the interval is for the true value, corrected for that"
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,9 @@ class Interval:
 
     Attributes
     ----------
-    estimate, low, high : float
+    estimate : float
+    low, high : float or None
+        None where no interval would cover; ``note`` says why.
     confidence : float
         Nominal coverage, such as 0.95.
     standard_error : float
@@ -31,18 +34,49 @@ class Interval:
         not out of the estimate.
     method : str
         How the interval was made.
+    norm : 1, 2, "max" or None
+        Of a calibration error: errors of different norms are different figures.
+    note : str
+        Why there is no interval, why it is so wide, or why the estimate lies outside it; else empty.
     """
 
     estimate: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     confidence: float
     standard_error: float
     bias: float
     method: str
+    norm: int | str | None = None
+    note: str = ""
+
+    @property
+    def outside(self) -> bool:
+        """Whether the estimate lies outside its own interval."""
+        if self.low is None or self.high is None:
+            return False
+        return not self.low <= self.estimate <= self.high
+
+    @property
+    def brackets(self) -> str:
+        """The interval in brackets, or that there is none."""
+        if self.low is None or self.high is None:
+            return "no interval"
+        return f"[{self.low:.4f}, {self.high:.4f}]"
+
+    def covers(self, value: float) -> bool:
+        """Tell whether a value lies in the interval; every value does where there is none."""
+        if self.low is None or self.high is None:
+            return True
+        return self.low <= value <= self.high
+
+    def explained(self) -> Interval:
+        """Return the same with a note where the estimate lies outside the interval and nothing says why yet."""
+        return replace(self, note=BIASED) if self.outside and not self.note else self
 
     def __str__(self) -> str:
-        return f"{self.estimate:.4f} [{self.low:.4f}, {self.high:.4f}]"
+        shown = "∞" if self.estimate == np.inf else f"{self.estimate:.4f}"
+        return f"{shown} {self.brackets}"
 
 
 def check_confidence(confidence: float) -> None:

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from .kernel import median_bandwidth
 from .views import Forecasts
 
-__all__ = ["kernel_features", "skce_pvalue"]
+__all__ = ["drawn_labels", "kernel_features", "label_steps", "skce_pvalue"]
 
 Array = NDArray[np.float64]
 
@@ -42,20 +42,20 @@ def skce_pvalue(forecasts: Forecasts, resamples: int, rng: np.random.Generator) 
     """Return (1 + #{errors of drawn labels at least as large as the one seen})/(1 + resamples)."""
     p = forecasts.vectors()
     features = np.ascontiguousarray(kernel_features(p, median_bandwidth(forecasts, "gaussian")))
-    expected, steps = p.T @ features, _steps(p)
+    expected, steps = p.T @ features, label_steps(p)
     seen = _errors(forecasts.labels[None, :], p, features, expected)[0]
     blocks = np.r_[np.arange(0, resamples, max(1, _BLOCK // (expected.size + len(p)))), resamples]
-    null = np.concatenate([_errors(_drawn(steps, size, rng), p, features, expected) for size in np.diff(blocks)])
+    null = np.concatenate([_errors(drawn_labels(steps, size, rng), p, features, expected) for size in np.diff(blocks)])
     return (1 + int((null >= seen - 1e-9 * abs(seen)).sum())) / (1 + resamples)
 
 
-def _steps(p: Array) -> Array:
+def label_steps(p: Array) -> Array:
     """Return the cumulative probabilities of each row, row i from i to i + 1: increasing as a whole."""
     steps = np.cumsum(p, axis=1)
     return steps / steps[:, -1:] + np.arange(len(p))[:, None]
 
 
-def _drawn(steps: Array, resamples: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def drawn_labels(steps: Array, resamples: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return labels drawn from the rows, shape (resamples, n)."""
     n, k = steps.shape
     places = np.searchsorted(steps.ravel(), rng.random((resamples, n)) + np.arange(n), side="right")

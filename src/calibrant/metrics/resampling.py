@@ -36,42 +36,34 @@ BLOCK = 1_000_000
 
 
 def bootstrap_many(
-    pairs: Pairs, statistics: dict[str, Statistic], rows: Floats, resamples: int, rng: np.random.Generator
-) -> tuple[dict[str, Floats], Floats]:
-    """Return resampled values of several statistics and resampled means of the columns of ``rows``, in one go."""
+    pairs: Pairs, statistics: dict[str, Statistic], resamples: int, rng: np.random.Generator
+) -> dict[str, Floats]:
+    """Return resampled values of several statistics, in one go."""
     values: dict[str, list[Floats]] = {name: [] for name in statistics}
-    means = []
-    for many, sums in resamples_of(pairs, resamples, rng, rows):
+    for many in resamples_of(pairs, resamples, rng):
         for name, statistic in statistics.items():
             values[name].append(statistic(many))
-        means.append(sums / many.mass[:, -1:])
-    return {name: np.concatenate(parts) for name, parts in values.items()}, np.concatenate(means)
+    return {name: np.concatenate(parts) for name, parts in values.items()}
 
 
-def resamples_of(
-    pairs: Pairs, resamples: int, rng: np.random.Generator, rows: Floats | None = None
-) -> Iterator[tuple[Replicates, Floats]]:
-    """Yield blocks of resamples, and the weighted sums of the columns of ``rows`` in each of them.
-
-    Rows of weight zero are never drawn.
-    """
-    if pairs.weights is not None:
-        rows, pairs = None if rows is None else rows[pairs.weights > 0], pairs.counted()
+def resamples_of(pairs: Pairs, resamples: int, rng: np.random.Generator) -> Iterator[Replicates]:
+    """Yield blocks of resamples. Rows of weight zero are never drawn."""
+    pairs = pairs.counted()
     order = np.argsort(pairs.scores, kind="stable")
     scores, outcomes = pairs.scores[order], pairs.outcomes[order]
     weights = None if pairs.weights is None else pairs.weights[order]
-    columns = np.empty((pairs.n, 0)) if rows is None else np.ascontiguousarray(rows[order])
+    nothing = np.empty((pairs.n, 0))  # the kernel can also sum columns of the rows
     group = np.cumsum(np.r_[0, scores[1:] != scores[:-1]])
     shared = scores[np.r_[True, scores[1:] != scores[:-1]]][None, :]
     whole = weights is None or is_whole(weights)
     seeds = rng.integers(0, 2**64, resamples, dtype=np.uint64)
     for part in np.array_split(seeds, max(1, -(-resamples * pairs.n // BLOCK))):
         mass, events, excess = (np.empty((len(part), shared.shape[1] + 1)) for _ in range(3))
-        sums = np.empty((len(part), columns.shape[1]))
+        sums = np.empty((len(part), 0))
         _core.resample_sums(
-            group, outcomes, scores - outcomes, weights, columns, part, get_threads(), mass, events, excess, sums
+            group, outcomes, scores - outcomes, weights, nothing, part, get_threads(), mass, events, excess, sums
         )
-        yield Replicates(shared, mass.astype(np.int64) if whole else mass, events, excess), sums
+        yield Replicates(shared, mass.astype(np.int64) if whole else mass, events, excess)
 
 
 def resampled_errors(forecasts: Forecasts, options: dict[str, Any], resamples: int, rng: np.random.Generator) -> Floats:

@@ -58,6 +58,7 @@ class BinnedState:
         self.view, self.edges, self.threshold = view, made, threshold
         self.sums: NDArray[np.float64] | None = None
         self.classes: NDArray[Any] | None = None
+        self.is_event: bool | None = None
 
     def __repr__(self) -> str:
         weight = 0.0 if self.sums is None else float(self.sums[0].sum())
@@ -69,13 +70,14 @@ class BinnedState:
         marginals = isinstance(self.view, str) and self.view == "marginals"
         forecasts = read(y_true, y_prob, sample_weight, classes=classes, marginals=marginals)
         view = "class_wise" if marginals else self.view
-        return self._add(group_sums(forecasts, view, self.edges, self.threshold), forecasts.classes)
+        sums = group_sums(forecasts, view, self.edges, self.threshold)
+        return self._add(sums, forecasts.classes, forecasts.is_event)
 
     def merge(self, other: BinnedState) -> BinnedState:
         """Add the rows of another state, and return the state itself."""
         if not np.array_equal(self.edges, other.edges) or self.view != other.view or self.threshold != other.threshold:
             raise InvalidInput("states of different views, edges or thresholds cannot be merged")
-        return self if other.sums is None else self._add(other.sums, other.classes)
+        return self if other.sums is None else self._add(other.sums, other.classes, other.is_event)
 
     def finalise(self, estimator: str = "binned", *, norm: Norm | None = None, **options: Any) -> float:
         """Return the calibration error of all rows so far.
@@ -93,7 +95,14 @@ class BinnedState:
         errors = [error_of_pairs(_pairs_of(g), estimator=estimator, norm=chosen, **options) for g in groups]
         return power_mean(errors, chosen)
 
-    def _add(self, sums: NDArray[np.float64], classes: Any) -> BinnedState:
+    def _add(self, sums: NDArray[np.float64], classes: Any, is_event: bool | None) -> BinnedState:
+        if self.is_event not in (None, is_event):
+            kinds = {True: "probabilities of one event, (n,)", False: "probabilities of classes, (n, K)"}
+            raise InvalidInput(
+                "one event and classes cannot be in one state: their scores mean different things",
+                seen=kinds[bool(is_event)],
+                allowed=kinds[bool(self.is_event)],
+            )
         if self.sums is not None and self.sums.shape != sums.shape:
             raise InvalidInput("rows with another number of classes cannot be added to this state")
         if self.classes is not None and len(sums[0]) > 1 and not np.array_equal(self.classes, classes):
@@ -103,7 +112,7 @@ class BinnedState:
                 allowed=repr(self.classes.tolist())[:80],
                 hint="pass classes=[…] with the label of each column to every update",
             )
-        self.classes = classes
+        self.classes, self.is_event = classes, is_event
         self.sums = sums if self.sums is None else self.sums + sums
         return self
 

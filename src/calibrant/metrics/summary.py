@@ -14,22 +14,24 @@ from .calibration_error import error_of
 from .curves import ReliabilityCurve, curve_of, plain
 from .edges import check_edges
 from .intervals import Interval, check_confidence, check_resamples
+from .means import loss_interval, rate_of, share_interval
 from .proper import brier_rows, nll_rows
-from .resampling import bootstrap_many, resampled_choice, resampled_errors, statistic_of
+from .resampling import bootstrap_many, resampled_choice, statistic_of
 from .testing import CalibrationTest, sweep_test
-from .uncertainty import crossfit_interval, from_resamples
+from .uncertainty import error_interval
 from .verdict import verdict_of
 from .views import Forecasts, Pairs, read
 
 __all__ = ["Measurement", "measure"]
 
 Floats = NDArray[np.float64]
-FORMAT = 1
+FORMAT = 2  # 2: ends of intervals may be null; norm, note, shape and event_rate are new
 # Every class has a curve up to this many classes; beyond, the worst of them do.
 MOST_CLASSES = 20
 MOST_DRAWS = 200_000_000
-# What is measured beside the cross-fitted error, as options of `calibration_error`.
+# What is measured, as options of `calibration_error`.
 CHOICES: dict[str, dict[str, Any]] = {
+    "ece_crossfit": {"estimator": "crossfit"},
     "ece": {},
     "ece_sweep": {"estimator": "sweep"},
     "ece_debiased": {"estimator": "debiased"},
@@ -38,7 +40,9 @@ CHOICES: dict[str, dict[str, Any]] = {
     "mce": {"norm": "max"},
     "cwece": {"view": "class_wise"},
 }
-NO_BINS = ("ece_sweep", "smece", "ks_error")
+FEWER = 100  # resamples that the ends of an interval need at least
+RESAMPLED_AT_ONCE = ("ece", "ece_sweep", "ece_debiased", "ks_error")
+NO_BINS = ("ece_crossfit", "ece_sweep", "smece", "ks_error")
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,30 +53,64 @@ class Measurement:
     ----------
     n, n_classes : int
         Rows, and classes (2 for the probability of one event).
-    accuracy : Interval
-        Of the top label; for one event the share of rows in which it happened.
+    rate : Interval
+        How often the top label is right, or the event happened; also as ``accuracy`` or ``event_rate``.
     confidence : float
         Mean score of the top label, or of the event.
     metrics : dict of Interval
-        By name: ece_crossfit first, which is the one to quote; the others for comparison with the literature.
+        By name: ece_crossfit first, which is the one to quote; the others for comparison with the literature. Each
+        says its norm: ece_crossfit and ece_debiased are root mean squares (norm 2), ece is a mean (norm 1).
     test : CalibrationTest
     curve : ReliabilityCurve
         Of the top label, or of the event.
     class_curves : tuple of ReliabilityCurve
         One a class up to 20 classes; else the 20 classes with the largest binned error.
+    shape : str
+        "none", or how the probabilities are wrong: "too_high", "too_low", "too_extreme", "too_timid", "upside_down",
+        "in_places" (`calibrant.metrics.shape.shape_of` has the rule).
     verdict : str
         What it means, in words.
     """
 
     n: int
     n_classes: int
-    accuracy: Interval
+    rate: Interval
     confidence: float
     metrics: dict[str, Interval]
     test: CalibrationTest
     curve: ReliabilityCurve
     class_curves: tuple[ReliabilityCurve, ...]
+    shape: str
     verdict: str
+
+    @property
+    def is_event(self) -> bool:
+        """Whether the probability of one event was measured, not that of the most probable class."""
+        return self.curve.view == "event"
+
+    @property
+    def rate_name(self) -> str:
+        """What ``rate`` is: "accuracy" or "event_rate"."""
+        return "event_rate" if self.is_event else "accuracy"
+
+    @property
+    def accuracy(self) -> Interval:
+        """How often the top label is right; one event has no accuracy."""
+        if self.is_event:
+            raise AttributeError("one event's probabilities have no accuracy; event_rate is how often it happened")
+        return self.rate
+
+    @property
+    def event_rate(self) -> Interval:
+        """How often the event happened; several classes have no such rate."""
+        if not self.is_event:
+            raise AttributeError("probabilities of classes have no event rate; accuracy is how often the top is right")
+        return self.rate
+
+    @property
+    def figures(self) -> dict[str, Interval]:
+        """The rate and the metrics, by name."""
+        return {self.rate_name: self.rate, **self.metrics}
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain lists, strings and numbers; numbers that are not finite as their names."""
@@ -80,10 +118,11 @@ class Measurement:
             "format": FORMAT,
             "n": self.n,
             "n_classes": self.n_classes,
-            "accuracy": asdict(self.accuracy),
+            self.rate_name: asdict(self.rate),
             "confidence": self.confidence,
             "metrics": {name: asdict(interval) for name, interval in self.metrics.items()},
             "test": asdict(self.test),
+            "shape": self.shape,
             "verdict": self.verdict,
             "curve": self.curve.to_dict(),
             "class_curves": [curve.to_dict() for curve in self.class_curves],
@@ -95,19 +134,16 @@ class Measurement:
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
     def __repr__(self) -> str:
-        kind = "accuracy" if self.curve.view == "top_label" else "event rate"
-        level = round(100 * self.accuracy.confidence)
-        lines = [f"Measurement of {self.n:,} rows, {self.n_classes} classes", f"  {self.verdict}", ""]
-        lines.append(f"  {'':<14}{'value':>8}   {level} % interval")
-        shown = {kind: self.accuracy, **self.metrics}
-        biased = [name for name, found in shown.items() if not found.low <= found.estimate <= found.high]
-        for name, found in shown.items():
-            star = " *" if name in biased else ""
-            lines.append(f"  {name:<14}{found.estimate:>8.4f}   [{found.low:.4f}, {found.high:.4f}]{star}")
-        if biased:
-            lines.append(
-                "  * chance alone raises this estimate; the interval is for the true value, corrected for that"
-            )
+        what = "one event" if self.is_event else f"{self.n_classes} classes"
+        level = round(100 * self.rate.confidence)
+        lines = [f"Measurement of {self.n:,} rows, {what}", f"  {self.verdict}", ""]
+        lines.append(f"  {'':<14}{'norm':>5}{'value':>9}   {level} % interval")
+        notes = list(dict.fromkeys(found.note for found in self.figures.values() if found.note))
+        for name, found in self.figures.items():
+            mark = f" {'*' * (1 + notes.index(found.note))}" if found.note else ""
+            value = f"{found.estimate:.4f}" if found.estimate != np.inf else "∞"
+            lines.append(f"  {name:<14}{found.norm or '':>5}{value:>9}   {found.brackets}{mark}")
+        lines += [f"  {'*' * (1 + i)} {note}" for i, note in enumerate(notes)]
         lines += ["", f"  mean score {self.confidence:.4f}; {self.test}"]
         return "\n".join(lines)
 
@@ -134,7 +170,7 @@ def measure(
     confidence : float
         Of all intervals.
     resamples : int
-        Of the bootstrap and of the test. Class-wise and smooth errors use a tenth as many; beyond 200,000 rows there
+        Of the bootstrap and of the test. Class-wise and smooth errors use a tenth as many, or 100; beyond 200,000 rows there
         are fewer, in inverse proportion, and 200 at least.
     bins : int
         Of the binned errors and curves.
@@ -153,45 +189,51 @@ def measure(
     forecasts = read(y_true, y_prob, sample_weight, classes=classes)
     resamples = min(resamples, max(200, MOST_DRAWS // forecasts.n))
     pairs, rng = forecasts.top_label(), np.random.default_rng(random_state)
-    found = _metrics(forecasts, pairs, confidence, resamples, bins, rng)
-    accuracy = found.pop("accuracy")
     words = "the event's probabilities are true" if forecasts.is_event else "the top label's probabilities are true"
     test = sweep_test(pairs, words, 2, resamples, rng)
+    found = _metrics(forecasts, pairs, confidence, resamples, bins, rng, test.pvalue)
+    rate = share_interval(rate_of(pairs), pairs.rows, confidence)
     mean = float(np.average(pairs.scores, weights=pairs.weights))
+    said = verdict_of(forecasts.is_event, pairs, rate.estimate, mean, found["ece_crossfit"], test)
     return Measurement(
         n=pairs.counted().n,
         n_classes=len(forecasts.classes),
-        accuracy=accuracy,
+        rate=rate,
         confidence=mean,
         metrics=found,
         test=test,
         curve=curve_of(pairs, "event" if forecasts.is_event else "top_label", bins, confidence=confidence),
         class_curves=_class_curves(forecasts, bins, confidence),
-        verdict=verdict_of(forecasts.is_event, accuracy.estimate, mean, found["ece_crossfit"], test),
+        shape=said.shape,
+        verdict=said.words,
     )
 
 
 def _metrics(
-    forecasts: Forecasts, pairs: Pairs, confidence: float, resamples: int, bins: int, rng: np.random.Generator
+    forecasts: Forecasts,
+    pairs: Pairs,
+    confidence: float,
+    resamples: int,
+    bins: int,
+    rng: np.random.Generator,
+    pvalue: float,
 ) -> dict[str, Interval]:
-    found = {"ece_crossfit": crossfit_interval([pairs], confidence)}
+    """Return all errors and losses; the errors of the top label or event share its test."""
     options = {name: {**choice, **({} if name in NO_BINS else {"bins": bins})} for name, choice in CHOICES.items()}
-    sampled = {name: resampled_choice(choice) for name, choice in options.items()}
-    statistics = {name: statistic for name, o in sampled.items() if (statistic := statistic_of(o)) is not None}
-    rows = np.column_stack([pairs.outcomes, brier_rows(forecasts, "multi_class"), nll_rows(forecasts)])
-    values, means = bootstrap_many(pairs, statistics, np.where(np.isfinite(rows), rows, 0.0), resamples, rng)
+    if forecasts.is_event:
+        options.pop("cwece")
+    resampled = {name: resampled_choice(options[name]) for name in RESAMPLED_AT_ONCE}
+    statistics = {name: statistic for name, o in resampled.items() if (statistic := statistic_of(o)) is not None}
+    values = bootstrap_many(pairs, statistics, resamples, rng)
+    found = {}
     for name, choice in options.items():
-        if forecasts.is_event and name == "cwece":
-            continue
-        if name not in values:
-            values[name] = resampled_errors(forecasts, sampled[name], max(20, resamples // 10), rng)
-        estimate, centre = (error_of(forecasts, **o) for o in (choice, sampled[name]))
-        found[name] = from_resamples(estimate, values[name], confidence, 1.0, centre=centre, is_error=True)
-    for column, name in enumerate(("accuracy", "brier", "nll")):
-        seen = rows[:, column] if pairs.weights is None else rows[pairs.weights > 0, column]
-        weights = None if pairs.weights is None else pairs.weights[pairs.weights > 0]
-        most = 1.0 if name == "accuracy" else np.inf
-        found[name] = from_resamples(float(np.average(seen, weights=weights)), means[:, column], confidence, most)
+        estimate, few = error_of(forecasts, **choice), max(min(resamples, FEWER), resamples // 10)
+        known = None if name == "cwece" else pvalue
+        found[name] = error_interval(
+            forecasts, choice, estimate, confidence, few, rng, values=values.get(name), pvalue=known
+        )
+    for name, rows in (("brier", brier_rows(forecasts, "multi_class")), ("nll", nll_rows(forecasts))):
+        found[name] = loss_interval(rows, pairs, confidence)
     return found
 
 

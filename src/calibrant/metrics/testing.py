@@ -41,6 +41,8 @@ class CalibrationTest:
         The hypothesis, in words.
     n : int
         Number of rows.
+    floor : float
+        The smallest p-value that so many resamples can give: a p-value equal to it is an upper bound. 0 without any.
     """
 
     statistic: float
@@ -48,15 +50,19 @@ class CalibrationTest:
     method: str
     tested: str
     n: int
+    floor: float = 0.0
+
+    @property
+    def p(self) -> str:
+        """The p-value in words: ``p = 0.03``, or ``p ≤ 0.001`` where the resamples can tell no smaller one."""
+        return f"p {'≤' if self.pvalue <= self.floor else '='} {self.pvalue:.2g}"
 
     def rejects(self, level: float = 0.05) -> bool:
         """Tell whether the hypothesis is refused at a level of false alarms."""
         return self.pvalue <= level
 
     def __str__(self) -> str:
-        return (
-            f"tested that {self.tested}: {self.method} = {self.statistic:.4g}, p = {self.pvalue:.3g} (n = {self.n:,})"
-        )
+        return f"tested that {self.tested}: {self.method} = {self.statistic:.4g}, {self.p} (n = {self.n:,})"
 
 
 def calibration_test(
@@ -126,7 +132,7 @@ def sweep_test(pairs: Pairs, words: str, norm: Norm, resamples: int, rng: np.ran
     drawn = _outcomes(cells, pairs, resamples, rng)
     null = np.concatenate([_statistic(_replicates(cells, outcomes), norm) for outcomes in drawn])
     pvalue = (1 + int((null >= seen * (1 - 1e-12)).sum())) / (1 + resamples)
-    return CalibrationTest(float(seen), pvalue, "sweep", words, pairs.n)
+    return CalibrationTest(float(seen), pvalue, "sweep", words, pairs.n, 1 / (1 + resamples))
 
 
 def _statistic(many: Replicates, norm: Norm) -> Floats:
@@ -198,4 +204,4 @@ def _skce(forecasts: Forecasts, view: Any, norm: Norm, resamples: int, rng: np.r
     )
     seen = skce_of(used)
     pvalue = skce_pvalue(used, resamples, rng)
-    return CalibrationTest(seen, pvalue, "skce", words, len(rows))
+    return CalibrationTest(seen, pvalue, "skce", words, len(rows), 1 / (1 + resamples))

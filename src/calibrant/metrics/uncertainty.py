@@ -1,29 +1,35 @@
-"""Intervals for every metric, by the bootstrap or by the estimator's own standard error."""
+"""Intervals for every metric: by the bootstrap, by the estimator's own standard error, or from frequencies."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import names
 from .accuracy import accuracy, sharpness, top_k_accuracy
-from .calibration_error import calibration_error
+from .bounds import largest_error, largest_gap_interval
+from .calibration_error import calibration_error, default_norm, error_of
 from .canonical import canonical_error
 from .cells import cells_of
+from .class_test import class_wise_pvalue
 from .crossfit import CrossFit, crossfit_of
 from .intervals import Interval, check_confidence, check_resamples
 from .kernel import skce
+from .means import FEW, few_words, loss_interval, rarer, share_interval
 from .norms import Norm
-from .resampling import is_view, resampled_choice, resampled_weights, resamples_of, statistic_of
+from .proper import brier, brier_rows, nll, nll_rows
+from .resampling import is_view, resampled_choice, resampled_errors, resampled_weights, resamples_of, statistic_of
 from .sums import power_mean
+from .testing import sweep_test
 from .thresholds import above
 from .views import Forecasts, Pairs, read, select
 
-__all__ = ["bootstrap", "crossfit_interval", "from_resamples"]
+__all__ = ["bootstrap", "crossfit_interval", "error_interval", "from_resamples"]
 
 Floats = NDArray[np.float64]
 # The calibration errors, by what they hand to `calibration_error`.
@@ -40,7 +46,8 @@ NAMED: dict[Any, dict[str, Any]] = {
     names.ks_error: {"estimator": "ks"},
     names.smece: {"estimator": "smooth"},
 }
-AT_MOST_ONE = (*NAMED, accuracy, top_k_accuracy)
+# In which power the noise of a sample adds up with what is there (see `bootstrap`); in squares where nothing is said.
+POWERS = {"smooth": 3}
 
 
 def bootstrap(
@@ -54,16 +61,26 @@ def bootstrap(
     random_state: int = 0,
     **options: Any,
 ) -> Interval:
-    """Return a metric with a bias-corrected bootstrap interval.
+    """Return a metric with an interval that covers the true value.
 
-    Resampling adds to a calibration error about as much noise as the sample already had, so resampled values lie too
-    high by about the estimate's own bias. The interval is therefore reflected: with q the quantiles of the resampled
-    values it is [2θ - q_high, 2θ - q_low] (Kumar et al. 2019 do so too). For calibration errors the lower end is
-    √(2θ² - q_high²) or 0, never above the former: noise adds up in squares, so that where there is nothing but noise
-    the reflected squares are 0 on average, as the truth is. A debiased error gets the interval of the binned error with
-    the same bins, as a debiased value that was cut at 0 has nothing to be reflected. Ends stay in the metric's range.
+    Metrics are resampled, and the interval is reflected: with θ the estimate and q the quantiles of the resampled
+    values it is [2θ - q_high, 2θ - q_low]. Calibration errors need more care. Noise raises them, and resampling adds
+    about as much noise again, in squares (in cubes for smECE, whose bandwidth grows with the noise). The lower end is
+    therefore √(2θ² - q_high²) or 0. How much of the estimate is noise depends on the unknown truth, but it is never
+    negative, so the upper end is θ plus the longer side of the resampled values about their mean. A debiased error gets
+    the interval of the binned error with the same bins, as a debiased value that was cut at 0 has nothing to be
+    reflected. Three rules make this hold for calibrated samples and rare events too:
 
-    The cross-fitted error (of one view) has a standard error of its own and needs no resamples.
+    - The lower end is above 0 only where a test finds miscalibration at the level 1 - confidence: the sweep test of
+      `calibration_test` for one view, and one of the class-wise error for all classes and whole vectors. Resampling
+      cannot see the noise of outcomes that did not happen.
+    - Where fewer than five rows have the rarer outcome, the upper end is at least `bounds.largest_error`.
+    - The largest gap of bins (norm "max") has simultaneous intervals of its bins instead (`bounds`); that of other
+      estimators and views has none.
+
+    The cross-fitted error has a standard error of its own; accuracy has Clopper and Pearson's interval; losses have
+    Student's, corrected for skewness, and none where they are infinite or fewer than five rows have the rarer outcome.
+    Every other metric is resampled and reflected. Coverage: docs/evidence/coverage-null.md.
 
     Parameters
     ----------
@@ -74,6 +91,11 @@ def bootstrap(
     **options
         Handed to the metric.
 
+    Returns
+    -------
+    Interval
+        ``low`` and ``high`` are None where there is none, and ``note`` says why.
+
     Examples
     --------
     >>> from calibrant.metrics import ece
@@ -81,7 +103,7 @@ def bootstrap(
     >>> y, p = scenarios["resnet110_c10"].sample(2000, random_state=0)
     >>> found = bootstrap(ece, y, p, resamples=200)
     >>> print(found)
-    0.0726 [0.0570, 0.0836]
+    0.0726 [0.0570, 0.0851]
     """
     check_confidence(confidence)
     check_resamples(resamples, 2)
@@ -91,32 +113,104 @@ def bootstrap(
     estimate = float(metric(y_true, y_prob, sample_weight=sample_weight, **options))
     marginals = bool(choice.get("marginals")) or is_view(choice, "marginals")
     forecasts = read(y_true, y_prob, sample_weight, classes=options.get("classes"), marginals=marginals)
-    if named and choice.get("estimator") == "crossfit":
-        settings = {name: choice[name] for name in ("norm", "folds", "random_state") if choice.get(name) is not None}
-        return crossfit_interval(_groups(forecasts, choice), confidence, **settings)
-    compute = partial(calibration_error, **resampled_choice(choice)) if named else partial(metric, **options)
-    values = _resampled(compute, y_true, y_prob, forecasts, resamples, np.random.default_rng(random_state))
+    if metric in (accuracy, top_k_accuracy):
+        return share_interval(estimate, forecasts.rows, confidence)
+    if metric in (brier, nll):
+        rows = nll_rows(forecasts) if metric is nll else brier_rows(forecasts, options.get("view", "multi_class"))
+        return loss_interval(rows, forecasts.top_label(), confidence)
+    rng = np.random.default_rng(random_state)
+    if named:
+        return error_interval(forecasts, choice, estimate, confidence, resamples, rng)
+    compute = partial(metric, **options)
+    values = np.array([compute(y_true, y_prob, sample_weight=w) for w in resampled_weights(forecasts, resamples, rng)])
     if metric is skce:  # a row drawn twice makes a pair with itself: resamples are about the estimate with those pairs
         values += estimate - skce(y_true, y_prob, sample_weight=sample_weight, **{**options, "estimator": "biased"})
-    return from_resamples(
-        estimate,
-        values,
-        confidence,
-        most=1.0 if metric in AT_MOST_ONE else np.inf,
-        centre=float(compute(y_true, y_prob, sample_weight=sample_weight)) if named else estimate,
-        is_error=named or metric is canonical_error,
-    )
+    if metric is not canonical_error:
+        return from_resamples(estimate, values, confidence)
+    found = from_resamples(estimate, values, confidence, power=2)
+    pvalue = _evidence(forecasts, {"view": "class_wise"}, _enough(resamples, confidence), rng)
+    return _with_evidence(replace(found, norm=options.get("norm", 1)), pvalue)
 
 
-def _resampled(
-    compute: partial[float], y_true: Any, y_prob: Any, forecasts: Forecasts, resamples: int, rng: np.random.Generator
-) -> Floats:
-    fast = statistic_of(compute.keywords) if compute.func is calibration_error else None
+def error_interval(
+    forecasts: Forecasts,
+    choice: dict[str, Any],
+    estimate: float,
+    confidence: float,
+    resamples: int,
+    rng: np.random.Generator,
+    *,
+    values: Floats | None = None,
+    pvalue: float | None = None,
+) -> Interval:
+    """Return a calibration error with its interval (see `bootstrap`).
+
+    Parameters
+    ----------
+    choice : dict
+        Options of `calibration_error`.
+    values : array, optional
+        Resampled values of `resampled_choice`, where they are known already.
+    pvalue : float, optional
+        Of the test that the view is calibrated, where it is known already.
+    """
+    estimator = choice.get("estimator", "binned")
+    norm = choice.get("norm") or default_norm(estimator)
+    groups = _groups(forecasts, choice)
+    if estimator == "crossfit":
+        settings = {name: choice[name] for name in ("folds", "random_state") if choice.get(name) is not None}
+        found = crossfit_interval(groups, confidence, norm, **settings)
+    elif norm == "max" and estimator != "ks":
+        found = _largest_gap(groups, choice, estimate, confidence)
+    else:
+        sampled = {k: v for k, v in resampled_choice(choice).items() if k not in ("classes", "marginals")}
+        sampled["view"] = "class_wise" if is_view(choice, "marginals") else choice.get("view", "top_label")
+        values = _resampled(forecasts, sampled, resamples, rng) if values is None else values
+        centre, power = error_of(forecasts, **sampled), POWERS.get(estimator, 2)
+        found = from_resamples(estimate, values, confidence, 1.0, centre=centre, power=power)
+    if pvalue is None:
+        pvalue = _evidence(forecasts, choice, _enough(resamples, confidence), rng)
+    return _with_evidence(replace(found, norm=norm), pvalue, groups[0] if len(groups) == 1 else None)
+
+
+def _resampled(forecasts: Forecasts, options: dict[str, Any], resamples: int, rng: np.random.Generator) -> Floats:
+    fast = statistic_of(options)
     if fast is None:
-        drawn = resampled_weights(forecasts, resamples, rng)
-        return np.array([compute(y_true, y_prob, sample_weight=w) for w in drawn])
-    pairs = select(forecasts, compute.keywords.get("view", "top_label"))
-    return np.concatenate([fast(many) for many, _ in resamples_of(pairs, resamples, rng)])
+        return resampled_errors(forecasts, options, resamples, rng)
+    pairs = select(forecasts, options["view"])
+    return np.concatenate([fast(many) for many in resamples_of(pairs, resamples, rng)])
+
+
+def _largest_gap(groups: Sequence[Pairs], choice: dict[str, Any], estimate: float, confidence: float) -> Interval:
+    if len(groups) == 1 and choice.get("estimator", "binned") == "binned":
+        edges = {name: choice[name] for name in ("bins", "edges") if choice.get(name) is not None}
+        return largest_gap_interval(groups[0], estimate, confidence, **edges)
+    note = "the largest of many noisy gaps has no interval that covers"
+    return Interval(estimate, None, None, confidence, np.nan, 0.0, "none", "max", note)
+
+
+def _with_evidence(found: Interval, pvalue: float, pairs: Pairs | None = None) -> Interval:
+    """Return the interval with what a test and few rows say of it."""
+    if found.low is None or found.high is None:
+        return found
+    low = found.low if pvalue <= 1 - found.confidence else 0.0
+    if pairs is None or rarer(pairs) >= FEW:
+        return replace(found, low=low).explained()
+    high = max(found.high, largest_error(pairs, found.confidence, cast("Norm", found.norm)))
+    return replace(found, low=low, high=high, note=few_words(pairs))
+
+
+def _evidence(forecasts: Forecasts, choice: dict[str, Any], resamples: int, rng: np.random.Generator) -> float:
+    """Return the p-value of the hypothesis that the probabilities of a view are true."""
+    if is_view(choice, "class_wise", "marginals") and not forecasts.is_event:
+        return class_wise_pvalue(forecasts, resamples, rng)
+    view = "top_label" if forecasts.is_event else choice.get("view", "top_label")
+    return sweep_test(select(forecasts, view), "", 2, resamples, rng).pvalue
+
+
+def _enough(resamples: int, confidence: float) -> int:
+    """Return as many resamples as a test at this level needs at least."""
+    return max(resamples, int(np.ceil(1 / (1 - confidence))))
 
 
 def _groups(forecasts: Forecasts, choice: dict[str, Any]) -> list[Pairs]:
@@ -136,7 +230,7 @@ def from_resamples(
     most: float = np.inf,
     *,
     centre: float | None = None,
-    is_error: bool = False,
+    power: int = 1,
 ) -> Interval:
     """Return the reflected bootstrap interval of an estimate (see `bootstrap`).
 
@@ -147,19 +241,24 @@ def from_resamples(
         The largest value there can be; the smallest is 0 unless a value is below it.
     centre : float, optional
         What the values were resampled from, where the estimate is that without its bias.
-    is_error : bool
-        Whether it is a calibration error: something that noise adds to in squares.
+    power : int
+        In which noise adds up with a calibration error; 1 for what noise adds nothing to.
     """
     centre = estimate if centre is None else centre
     if not (np.isfinite(estimate) and np.isfinite(values).all()):
-        return Interval(estimate, np.nan, np.inf, confidence, np.nan, np.nan, "bootstrap")
+        note = "it is not finite, or would not be if other rows had been drawn"
+        return Interval(estimate, None, None, confidence, np.nan, np.nan, "bootstrap", note=note)
     tail = (1 - confidence) / 2
     low, high = np.quantile(values, [tail, 1 - tail])
     bias, error = float(values.mean() - centre) if centre == estimate else 0.0, float(values.std(ddof=1))
-    ends = [np.sqrt(max(0.0, 2 * centre**2 - high**2)) if is_error else 2 * centre - high, 2 * centre - low]
+    if power == 1:
+        ends = [2 * centre - high, 2 * centre - low]
+    else:
+        longer = max(high - values.mean(), values.mean() - low)
+        ends = [max(0.0, 2 * centre**power - high**power) ** (1 / power), centre + longer]
     least = 0.0 if min(estimate, values.min()) >= 0 else -np.inf
     low, high = np.clip(ends, least, most)
-    return Interval(estimate, float(low), float(high), confidence, error, bias, "bootstrap")
+    return Interval(estimate, float(low), float(high), confidence, error, bias, "bootstrap").explained()
 
 
 def crossfit_interval(groups: Sequence[Pairs], confidence: float, norm: Norm = 2, **settings: Any) -> Interval:
@@ -171,10 +270,10 @@ def crossfit_interval(groups: Sequence[Pairs], confidence: float, norm: Norm = 2
     found = [crossfit_of(cells_of(pairs), norm=norm, **settings) for pairs in groups]
     value = power_mean([part.value for part in found], norm)
     if not found:
-        return Interval(value, 0.0, 1.0, confidence, np.nan, 0.0, "cross-fit")
+        return Interval(value, 0.0, 1.0, confidence, np.nan, 0.0, "cross-fit", norm)
     joint = CrossFit(int(norm), *np.mean([[part.mean, part.mean_error, part.rows] for part in found], axis=0).tolist())
     low, high = joint.bounds(confidence)
     if norm == 1:
         high = crossfit_interval(groups, confidence, **settings).high
     error = joint.mean_error if norm == 1 else joint.mean_error / (2 * value) if value > 0 else np.nan
-    return Interval(value, low, high, confidence, float(error), 0.0, "cross-fit")
+    return Interval(value, low, high, confidence, float(error), 0.0, "cross-fit", norm)

@@ -2,30 +2,77 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from .intervals import Interval
+from .shape import Range, Shape, shape_of
 from .testing import CalibrationTest
+from .views import Pairs
 
-__all__ = ["verdict_of"]
+__all__ = ["Verdict", "verdict_of"]
+
+# The kinds of miscalibration, as said of an event's probabilities and of the top label's.
+EVENT = {
+    "too_high": "probabilities are too high",
+    "too_low": "probabilities are too low",
+    "too_extreme": "probabilities are too extreme (over-confident)",
+    "too_timid": "probabilities are too timid (under-confident)",
+    "upside_down": "probabilities are upside down: the higher they are, the less often the event happens",
+    "in_places": "probabilities are wrong in places",
+}
+TOP_LABEL = {
+    "too_high": "over-confident",
+    "too_low": "under-confident",
+    "too_extreme": "too extreme: over-confident where it is sure, under-confident where it is not",
+    "too_timid": "too timid: under-confident where it is sure, over-confident where it is not",
+    "upside_down": "upside down: the surer it is, the less often it is right",
+    "in_places": "wrong in places",
+}
 
 
-def verdict_of(is_event: bool, rate: float, score: float, error: Interval, test: CalibrationTest) -> str:
-    """Say whether a model is miscalibrated, how, by how much, and what could have gone unnoticed."""
-    size = f"{error.estimate:.3f} ({round(100 * error.confidence)} % interval {error.low:.3f} to {error.high:.3f})"
+@dataclass(frozen=True)
+class Verdict:
+    """What a measurement means: in a word for programs ("none" or a kind of `Shape`), and in a sentence."""
+
+    shape: str
+    words: str
+
+
+def verdict_of(
+    is_event: bool, pairs: Pairs, rate: float, score: float, error: Interval, test: CalibrationTest
+) -> Verdict:
+    """Say whether probabilities are miscalibrated, how, by how much, and what could have gone unnoticed.
+
+    They are called miscalibrated where the test rejects at the level 1 - confidence of the intervals, so that five in
+    a hundred calibrated samples are, with 95 % intervals. How they are wrong is `shape_of`'s rule.
+    """
     if not test.rejects(1 - error.confidence):
-        return (
-            f"No miscalibration found in {test.n:,} rows (p = {test.pvalue:.2g}); "
-            f"an error of up to {error.high:.3f} (root mean square) remains possible."
-        )
-    return f"Miscalibrated (p = {test.pvalue:.2g}): {_direction(is_event, rate, score)}; root mean square error {size}."
+        return Verdict("none", f"No evidence of miscalibration in {test.n:,} rows ({test.p}); {_unnoticed(error)}.")
+    shape = shape_of(pairs)
+    kinds = EVENT if is_event else TOP_LABEL
+    facts = _facts(shape, is_event, rate, score)
+    size = f"root mean square error {error.estimate:.3f}{_interval(error)}"
+    return Verdict(shape.kind, f"Miscalibrated ({test.p}): {kinds[shape.kind]} ({facts}); {size}.")
 
 
-def _direction(is_event: bool, rate: float, score: float) -> str:
-    seen, said = (
-        ("the event happened in", "the mean probability is") if is_event else ("accuracy is", "mean confidence")
-    )
-    facts = f"{said} {score:.3f}, {seen} {rate:.3f}"
-    if abs(score - rate) < 0.005:
-        return f"right on average ({facts}), wrong in places"
-    if is_event:
-        return ("probabilities are too high" if score > rate else "probabilities are too low") + f" ({facts})"
-    return ("over-confident" if score > rate else "under-confident") + f" ({facts})"
+def _unnoticed(error: Interval) -> str:
+    words = f"an error of up to {1.0 if error.high is None else error.high:.3f} (root mean square) remains possible"
+    return f"{words}, as {error.note}" if error.note else words
+
+
+def _interval(error: Interval) -> str:
+    if error.low is None or error.high is None:
+        return ""
+    return f" ({round(100 * error.confidence)} % interval {error.low:.3f} to {error.high:.3f})"
+
+
+def _facts(shape: Shape, is_event: bool, rate: float, score: float) -> str:
+    if shape.kind in ("too_high", "too_low"):
+        if is_event:
+            return f"the mean probability is {score:.3f}, the event happened in {rate:.3f} of the rows"
+        return f"mean confidence {score:.3f}, accuracy {rate:.3f}"
+    return "; ".join(_range(part) for part in shape.ranges)
+
+
+def _range(part: Range) -> str:
+    return f"{part.low:.3g} to {part.high:.3g}: said {part.score:.3f}, came true {part.frequency:.3f}"

@@ -1,0 +1,172 @@
+"""Intervals cover where there is nothing to find, where events are rare, and where a bin has two rows."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+
+from calibrant.errors import InvalidInput
+from calibrant.metrics import (
+    BinnedState,
+    bootstrap,
+    brier,
+    calibration_error,
+    canonical_error,
+    cwece,
+    ece,
+    mce,
+    measure,
+    nll,
+    smece,
+)
+from calibrant.metrics.bounds import largest_error, largest_gap_interval
+from calibrant.metrics.class_test import class_wise_pvalue
+from calibrant.metrics.means import loss_interval, mean_interval, share_interval
+from calibrant.metrics.views import Pairs, read
+
+
+def calibrated(rng, n, prevalence):
+    p = rng.beta(0.5, 0.5 * (1 - prevalence) / prevalence, n)
+    return (rng.random(n) < p).astype(int), p
+
+
+@pytest.mark.parametrize(("n", "prevalence"), [(50, 0.02), (1000, 0.02), (50, 0.3)])
+def test_calibrated_samples_are_not_called_wrong(n, prevalence):
+    repeats, above = 60, {}
+    for seed in range(repeats):
+        found = measure(*calibrated(np.random.default_rng([seed, n]), n, prevalence), resamples=39, random_state=seed)
+        for name in ("ece_crossfit", "ece", "ece_sweep", "ece_debiased", "smece", "ks_error", "mce"):
+            above[name] = above.get(name, 0) + (found.metrics[name].low > 0)
+    # 5 % of 60 are 3, with a standard deviation of 1.7
+    assert max(above.values()) <= 3 + 3 * 1.7
+
+
+@pytest.mark.parametrize("metric", [mce, smece, ece])
+def test_bootstrap_covers_nothing_too(metric):
+    found = [bootstrap(metric, *calibrated(np.random.default_rng(seed), 300, 0.02), resamples=40) for seed in range(40)]
+    assert sum(one.low > 0 for one in found) <= 6
+
+
+@pytest.mark.parametrize("metric", [mce, smece])
+def test_large_errors_are_found(metric):
+    rng = np.random.default_rng(0)
+    p = rng.random(4000)
+    y = (rng.random(4000) < expit(logit(p) - 1.0)).astype(int)
+    found = bootstrap(metric, y, p, resamples=100)
+    assert 0.1 < found.low <= found.estimate <= found.high < 0.5
+    assert found.norm == ("max" if metric is mce else 1)
+
+
+def test_classes_that_are_true_have_no_lower_end():
+    above = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        p = rng.dirichlet(np.full(20, 0.2), 150)
+        y = (p.cumsum(axis=1) < rng.random((150, 1))).sum(axis=1).clip(max=19)
+        above += bootstrap(cwece, y, p, resamples=40).low > 0
+    assert above <= 5
+
+
+def test_class_wise_pvalues_are_even_under_the_null_and_small_without():
+    pvalues = []
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        p = rng.dirichlet(np.full(6, 0.5), 120)
+        y = (p.cumsum(axis=1) < rng.random((120, 1))).sum(axis=1).clip(max=5)
+        pvalues.append(class_wise_pvalue(read(y, p), 99, rng))
+    assert np.mean(np.array(pvalues) <= 0.2) == pytest.approx(0.2, abs=0.1)
+    assert class_wise_pvalue(read(np.roll(y, 1), p), 99, rng) <= 0.02
+    weighted = read(y, p, np.full(120, 0.5))
+    assert class_wise_pvalue(weighted, 99, np.random.default_rng(0)) == class_wise_pvalue(
+        read(y, p), 99, np.random.default_rng(0)
+    )
+
+
+def test_few_events_leave_much_open(rng):
+    scores = rng.beta(0.5, 24.5, 50)
+    found = measure(np.zeros(50, int), scores, resamples=99)
+    for name in ("ece_crossfit", "ece", "ece_debiased", "smece", "ks_error"):
+        interval = found.metrics[name]
+        assert interval.low == 0
+        assert interval.high > (0.25 if interval.norm == 2 else 0.07)
+        assert "only 0 of 50 rows have the rarer outcome" in interval.note
+    assert found.metrics["brier"].low is None
+    assert "only 0 of 50 rows" in found.metrics["nll"].note
+    assert "only 0 of 50 rows have the rarer outcome" in found.verdict
+    assert found.event_rate.high == pytest.approx(1 - 0.025 ** (1 / 50))
+
+
+def test_largest_error_holds_by_hand():
+    pairs = Pairs(np.full(50, 0.1), np.zeros(50))
+    assert largest_error(pairs, 0.95) == pytest.approx(0.1 + 1 - 0.025 ** (1 / 50))
+    assert largest_error(pairs, 0.95, 2) == pytest.approx(np.sqrt(0.1 + 1 - 0.025 ** (1 / 50)))
+    other = Pairs(np.full(50, 0.9), np.ones(50))
+    assert largest_error(other, 0.95) == pytest.approx(largest_error(pairs, 0.95))
+
+
+def test_largest_gap_by_hand():
+    found = largest_gap_interval(Pairs(np.full(2, 0.5), np.ones(2)), 0.5, 0.95)
+    low = 0.025**0.5  # of two in two, Clopper and Pearson
+    assert (found.low, found.high) == (0.0, pytest.approx(0.5))
+    assert low < 0.5
+    sure = largest_gap_interval(Pairs(np.full(1000, 0.5), np.ones(1000)), 0.5, 0.95)
+    assert sure.low == pytest.approx(0.025 ** (1 / 1000) - 0.5)
+
+
+def test_the_largest_gap_of_other_estimators_has_none(rng):
+    p = rng.dirichlet(np.ones(3), 80)
+    y = rng.integers(0, 3, 80)
+    for options in ({"view": "class_wise"}, {"estimator": "sweep"}, {"estimator": "kde"}):
+        found = bootstrap(calibration_error, y, p, norm="max", resamples=20, **options)
+        assert found.low is None
+        assert found.high is None
+        assert "no interval" in str(found)
+        assert found.note
+
+
+def test_means_of_skewed_losses_cover():
+    truth, inside = 1.0, 0
+    for seed in range(400):
+        values = np.random.default_rng(seed).exponential(size=30) ** 1
+        inside += mean_interval(values, None, 0.95).covers(truth)
+    assert inside / 400 > 0.92
+
+
+def test_means_by_hand():
+    found = mean_interval(np.array([1.0, 2.0, 3.0]), None, 0.95)  # no skewness: Student's own interval
+    assert (found.estimate, found.standard_error) == (2.0, pytest.approx(1 / np.sqrt(3)))
+    assert found.high - 2 == pytest.approx(4.302653 / np.sqrt(3), rel=1e-5)
+    twice = mean_interval(np.array([1.0, 5.0]), [2.0, 1.0], 0.95)
+    plain = mean_interval(np.array([1.0, 1.0, 5.0]), None, 0.95)
+    assert (twice.low, twice.high) == (pytest.approx(plain.low), pytest.approx(plain.high))
+    assert mean_interval(np.array([1.0]), None, 0.95).low is None
+    assert share_interval(0.0, 50, 0.95).high == pytest.approx(1 - 0.025 ** (1 / 50))
+
+
+def test_infinite_losses_have_no_interval():
+    found = bootstrap(nll, [1, 0] * 20, [0.0, 0.4] * 20)
+    assert str(found) == "∞ no interval"
+    assert "probability 0" in found.note
+    few = loss_interval(np.ones(9), Pairs(np.full(9, 0.5), np.r_[1.0, np.zeros(8)]), 0.95)
+    assert few.low is None
+    assert bootstrap(brier, [0, 1] * 20, [0.4, 0.6] * 20).low == pytest.approx(0.16)
+
+
+def test_canonical_errors_of_weighted_rows_have_intervals(rng):
+    p = rng.dirichlet(np.ones(3), 60)
+    y = np.array([rng.choice(3, p=row) for row in p])
+    found = bootstrap(canonical_error, y, p, sample_weight=rng.random(60), resamples=20)
+    assert found.low == 0
+    assert found.norm == 1
+
+
+def test_states_keep_events_and_classes_apart(rng):
+    p = rng.dirichlet(np.ones(2), 40)
+    y = rng.integers(0, 2, 40)
+    state = BinnedState().update(y, p)
+    with pytest.raises(InvalidInput, match="one event and classes"):
+        state.update(y, p[:, 1])
+    with pytest.raises(InvalidInput, match="one event and classes"):
+        BinnedState(view="class_wise").update(y, p[:, 1]).merge(BinnedState(view="class_wise").update(y, p))
+    with pytest.raises(InvalidInput, match="one event and classes"):
+        state.merge(BinnedState().update(y, p[:, 1]))
+    assert BinnedState().merge(BinnedState().update(y, p[:, 1])).update(y, p[:, 1]).is_event
