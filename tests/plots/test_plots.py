@@ -1,16 +1,25 @@
-"""Plots draw on the Axes they are given and touch nothing else."""
+"""Plots draw on the Axes they are given, or on a figure that pyplot knows; they change no setting."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from tests.conftest import overconfident
 
-from calibrant import compare, make, plots
+from calibrant import compare, make, measure, plots
 from calibrant.errors import InvalidInput
 from calibrant.metrics.curves import reliability_curve
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    plt.close("all")
+    yield
+    plt.close("all")
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +35,7 @@ def _drawn(ax: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["corp", "bars"])
-@pytest.mark.parametrize("histogram", ["linear", "log", None])
+@pytest.mark.parametrize("histogram", ["sqrt", "linear", "log", None])
 @pytest.mark.parametrize("face", ["white", "#111111"])
 def test_reliability(curves: tuple[Any, Any], kind: str, histogram: str | None, face: str) -> None:
     given = Figure(figsize=(2, 2)).add_subplot(facecolor=face)
@@ -36,6 +45,58 @@ def test_reliability(curves: tuple[Any, Any], kind: str, histogram: str | None, 
     assert ax is given
     assert dict(mpl.rcParams) == settings
     assert ax.get_xlim() == (0, 1)
+    assert plt.get_fignums() == []
+
+
+def test_figures_are_in_pyplot(curves: tuple[Any, Any]) -> None:
+    settings = dict(mpl.rcParams)
+    z, y = overconfident(200, 3)
+    found = compare(z, y, methods=["ts"], cv=2, sizes=(20, 60))
+    made = [
+        lambda: plots.reliability(curves[0]),
+        lambda: plots.class_grid([curves[0]]),
+        lambda: found.plot(),
+        lambda: plots.learning_curve(found),
+        lambda: plots.bias_heat_map([[0.01]], [100], [5]),
+        lambda: plots.edges_over_densities(z[:, 0], y == 0, [0.0]),
+    ]
+    for count, draw in enumerate(made, 1):
+        drawn = draw()
+        assert len(plt.get_fignums()) == count
+        assert plt.gcf() is getattr(drawn, "figure", drawn)
+    assert dict(mpl.rcParams) == settings
+
+
+def test_measurements_labels_and_curves_give_the_same_picture(rng: np.random.Generator) -> None:
+    p = rng.random(300)
+    y = (rng.random(300) < p).astype(int)
+    found = measure(y, p, resamples=19)
+    marks = [
+        ax.containers[0].lines[0].get_xydata()
+        for ax in (plots.reliability(found), plots.reliability(found.curve), plots.reliability(y, p))
+    ]
+    np.testing.assert_array_equal(marks[0], marks[1])
+    np.testing.assert_array_equal(marks[0], marks[2])
+    both = plots.reliability(found, measure(y, np.sqrt(p), resamples=19))
+    assert [t.get_text() for t in both.get_legend().get_texts()] == ["before", "after"]
+    z, labels = overconfident(200, 3)
+    several = measure(labels, make("identity").fit(z, labels).predict_proba(z), resamples=19)
+    assert len(plots.class_grid(several).axes) == 3
+    with pytest.raises(InvalidInput, match="no class curves"):
+        plots.class_grid(found)
+
+
+@pytest.mark.parametrize("scale", ["sqrt", "log", "linear"])
+def test_the_histogram_can_be_read(curves: tuple[Any, Any], scale: str) -> None:
+    ax = plots.reliability(curves[0], histogram=scale)
+    _drawn(ax)
+    (strip,) = ax.child_axes
+    most = curves[0].counts.max()
+    ticks = strip.get_yticks()
+    assert len(ticks) >= 1
+    assert all(0 < tick <= most for tick in ticks)
+    assert all(label.get_text() for label in strip.get_yticklabels())
+    assert strip.get_ylim()[1] >= most
 
 
 def test_the_marks_are_the_curve(curves: tuple[Any, Any]) -> None:
@@ -52,6 +113,10 @@ def test_wrong_choices_are_named(curves: tuple[Any, Any]) -> None:
         plots.reliability(curves[0], histogram="cubic")
     with pytest.raises(InvalidInput, match="no class curves"):
         plots.class_grid([])
+    with pytest.raises(InvalidInput, match="nothing that a reliability diagram"):
+        plots.reliability([0, 1])
+    with pytest.raises(InvalidInput, match="after must be"):
+        plots.reliability(curves[0], [0.2, 0.7])
 
 
 def test_classes_worst_first() -> None:

@@ -15,7 +15,15 @@ from .intervals import frequency_interval
 from .isotonic import isotonic_levels
 from .views import Pairs, read, select
 
-__all__ = ["BinnedCurve", "IsotonicCurve", "ReliabilityCurve", "binned_curve", "isotonic_curve", "reliability_curve"]
+__all__ = [
+    "BinnedCurve",
+    "IsotonicCurve",
+    "ReliabilityCurve",
+    "binned_curve",
+    "count_ticks",
+    "isotonic_curve",
+    "reliability_curve",
+]
 
 Floats = NDArray[np.float64]
 
@@ -55,7 +63,7 @@ class ReliabilityCurve:
     Attributes
     ----------
     view : str
-        "top_label", or the name of a class.
+        "top_label", "event" for the probability of one event, or the name of a class.
     binned : BinnedCurve
     isotonic : IsotonicCurve
     edges, counts : arrays
@@ -93,7 +101,7 @@ def reliability_curve(
         Of the intervals of the bins' frequencies.
     """
     forecasts = read(y_true, y_prob, sample_weight, classes=classes)
-    name = view if isinstance(view, str) else str(view)
+    name = "event" if forecasts.is_event and isinstance(view, str) and view == "top_label" else str(view)
     return curve_of(select(forecasts, view), name, bins, edges, confidence, method)
 
 
@@ -133,6 +141,23 @@ def isotonic_curve(pairs: Pairs, confidence: float = 0.95) -> IsotonicCurve:
     score = np.add.reduceat(cells.weights * cells.scores, first) / weight
     low, high = frequency_interval(np.minimum(outcome, weight), weight, confidence=confidence)
     return IsotonicCurve(cells.scores[first], cells.scores[last], weight, score, outcome / weight, low, high)
+
+
+def count_ticks(most: float, scale: str) -> list[float]:
+    """Return two or three round numbers up to ``most`` that a strip of counts can be read by, on its scale.
+
+    Examples
+    --------
+    >>> count_ticks(4200, "sqrt"), count_ticks(4200, "log"), count_ticks(4200, "linear")
+    ([400.0, 4000.0], [1.0, 1000.0], [2000.0, 4000.0])
+    """
+    if most < 1:
+        return [most]
+    size = 10.0 ** np.floor(np.log10(most))
+    top = float(size * np.floor(most / size))
+    if scale == "log":
+        return [1.0, float(size)] if size > 1 else [1.0]
+    return [top / (10 if scale == "sqrt" else 2), top]
 
 
 def plain(value: Any) -> Any:

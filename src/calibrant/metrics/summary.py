@@ -170,8 +170,8 @@ def measure(
     confidence : float
         Of all intervals.
     resamples : int
-        Of the bootstrap and of the test. Class-wise and smooth errors use a tenth as many, or 100; beyond 200,000 rows there
-        are fewer, in inverse proportion, and 200 at least.
+        Of the bootstrap and of the test. Class-wise and smooth errors use a tenth as many, or 100; beyond 200,000 rows
+        there are fewer, in inverse proportion, and 200 at least.
     bins : int
         Of the binned errors and curves.
 

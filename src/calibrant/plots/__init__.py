@@ -1,4 +1,7 @@
-"""Drawing curve objects on matplotlib Axes. Nothing global is touched: colours and sizes are given to each mark."""
+"""Drawing measurements and curves on matplotlib Axes: yours, or those of a new figure of pyplot.
+
+No setting is touched: colours and sizes are given to each mark.
+"""
 
 from .comparison import comparison, learning_curve
 from .lab import bias_heat_map, edges_over_densities

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["AFTER", "BEFORE", "LINES", "axes", "dress", "ink", "legend"]
+__all__ = ["AFTER", "BEFORE", "LINES", "axes", "dress", "ink", "legend", "new_figure"]
 
 BEFORE, AFTER = "#d55e00", "#0072b2"  # Okabe and Ito; apart in grey too, and every mark has a shape of its own
 LINES = (
@@ -18,12 +18,15 @@ LINES = (
 
 
 def axes(ax: Any = None, *, figsize: tuple[float, float] = (4.2, 4.2)) -> Any:
-    """Return the Axes given, or those of a new figure that no global state knows of."""
-    if ax is not None:
-        return ax
-    from matplotlib.figure import Figure
+    """Return the Axes given, or those of a new figure of pyplot, which windows and notebooks show."""
+    return ax if ax is not None else new_figure(figsize).add_subplot()
 
-    return Figure(figsize=figsize, layout="constrained").add_subplot()
+
+def new_figure(figsize: tuple[float, float]) -> Any:
+    """Return a new figure that ``plt.show()`` knows of; no setting is changed."""
+    import matplotlib.pyplot as plt
+
+    return plt.figure(figsize=figsize, layout="constrained")
 
 
 def dress(ax: Any) -> Any:
