@@ -118,7 +118,9 @@ def test_gaps_equal_their_twin(n, k, count, weighted, seed, decimals):
         scores, happened = odds[:, columns], y[:, None] == columns
         begin, end = together.starts[g : g + 2]
         bounds, firsts, tops = (part[begin:end] for part in (together.bounds, together.firsts, together.tops))
-        assert (bounds <= firsts).all() and (firsts <= tops).all() and (tops[:-1] < bounds[1:]).all()
+        assert (bounds <= firsts).all()
+        assert (firsts <= tops).all()
+        assert (tops[:-1] < bounds[1:]).all()
         place = np.searchsorted(bounds, scores, side="right")
         heavy = np.broadcast_to(weights[:, None], scores.shape)
         hits = np.bincount(place[happened], heavy[happened], minlength=len(bounds) + 1)

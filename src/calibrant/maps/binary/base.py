@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,10 +12,10 @@ from ...arrays import log_odds
 from ...calibrator import Calibrator
 from ...errors import InvalidInput
 from ...fits.report import FitReport
-from ...passes import Block, Data
+from ...passes import Data
 from .stack import ColumnStack, Stack
 
-__all__ = ["BinaryMap", "Learnt", "PairView", "two_logits"]
+__all__ = ["HELD_OUT", "BinaryMap", "Learnt"]
 
 Groups = NDArray[np.int64]
 HELD_OUT = 10  # of a large fit's rows one in so many is held out
@@ -103,22 +102,3 @@ class BinaryMap(Calibrator):
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
         second = self._map_scores(np.ascontiguousarray(log_odds(logits)[:, 1]))
         return np.stack([1 - second, second], axis=1)
-
-
-@dataclass(frozen=True, eq=False)
-class PairView:
-    """The pairs (log-odds of a class, is it the label) of some classes, as rows of two classes."""
-
-    columns: NDArray[np.int64]
-
-    def __call__(self, block: Block) -> Block:
-        """Return the pairs of a block, row by row."""
-        odds = log_odds(block.logits)[:, self.columns]
-        outcomes = block.labels[:, None] == self.columns
-        weights = None if block.weights is None else np.repeat(block.weights, len(self.columns))
-        return Block(two_logits(odds.ravel()), outcomes.ravel().astype(np.int64), weights, 2)
-
-
-def two_logits(log_odds: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Return two columns, finite or -inf, with these log-odds: the larger is zero."""
-    return np.stack([np.where(log_odds > 0, -log_odds, 0), np.where(log_odds > 0, 0, log_odds)], axis=1)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...arrays import log_odds
 from ...calibrator import Calibrator
-from ...passes import Data
+from ...passes import Block, Data
 from ...traits import Traits
-from .base import BinaryMap, Learnt, PairView, two_logits
+from .base import BinaryMap, Learnt
 
 __all__ = ["TwoClassMap"]
+
+_SMALL = 2_000_000  # scores that are held at once whatever their share
 
 
 class TwoClassMap(BinaryMap):
@@ -55,15 +59,65 @@ class TwoClassMap(BinaryMap):
 
     def _learn(self, data: Data, groups: NDArray[np.int64]) -> list[Learnt]:
         learnt: list[Learnt] = []
-        for g in range(int(groups.max()) + 1):
-            fitted = self.calibrator.unfitted()
-            report = fitted.fit_data(data.viewed(PairView(np.flatnonzero(groups == g)), 2, 2))
-            learnt.append(Learnt({"parts_": [fitted]}, report))
+        for batch in _batches(data.n, groups):
+            columns = np.flatnonzero(np.isin(groups, batch))
+            scores = data.viewed(ScoreView(columns), len(columns) + 1, len(columns))
+            for g in batch:
+                fitted = self.calibrator.unfitted()
+                report = fitted.fit_data(scores.viewed(PairView(np.flatnonzero(groups[columns] == g)), 2, 2))
+                learnt.append(Learnt({"parts_": [fitted]}, report))
         return learnt
 
     def _map_scores(self, log_odds: NDArray[np.floating]) -> NDArray[np.floating]:
-        p = self.parts_[0]._map(two_logits(np.ascontiguousarray(log_odds).ravel()))
+        p = self.parts_[0]._map(_two_logits(np.ascontiguousarray(log_odds).ravel()))
         return cast("NDArray[np.floating]", p[:, 1].reshape(log_odds.shape))
 
     def _count_parameters(self) -> float:
         return self.parts_[0].n_parameters_
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreView:
+    """The log-odds of some classes in place of the logits; the label of all other classes is the one after the last."""
+
+    columns: NDArray[np.int64]
+
+    def __call__(self, block: Block) -> Block:
+        """Return the block with so many columns, and a class more."""
+        place = np.full(block.n_classes, len(self.columns))
+        place[self.columns] = np.arange(len(self.columns))
+        odds = np.ascontiguousarray(log_odds(block.logits)[:, self.columns])
+        return Block(odds, place[block.labels], block.weights, len(self.columns) + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class PairView:
+    """Of what `ScoreView` shows, the pairs (log-odds of a class, is it the label) of some classes as rows of two."""
+
+    columns: NDArray[np.int64]
+
+    def __call__(self, block: Block) -> Block:
+        """Return the pairs of a block, row by row."""
+        outcomes = block.labels[:, None] == self.columns
+        weights = None if block.weights is None else np.repeat(block.weights, len(self.columns))
+        logits = _two_logits(block.logits[:, self.columns].ravel())
+        return Block(logits, outcomes.ravel().astype(np.int64), weights, 2)
+
+
+def _two_logits(odds: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return two columns, finite or -inf, with these log-odds: the larger is zero."""
+    return np.stack([np.where(odds > 0, -odds, 0), np.where(odds > 0, 0, odds)], axis=1)
+
+
+def _batches(n: int, groups: NDArray[np.int64]) -> list[list[int]]:
+    """Groups in batches of a quarter of the classes, so that their scores need a quarter of the input's memory."""
+    most = max(len(groups) // 4, _SMALL // max(n, 1), 1)
+    batches: list[list[int]] = []
+    room = 0
+    for g, size in enumerate(np.bincount(groups[groups >= 0])):
+        if size > room or not batches:
+            batches.append([])
+            room = most
+        batches[-1].append(g)
+        room -= int(size)
+    return batches
