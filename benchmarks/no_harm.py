@@ -26,7 +26,6 @@ LIKE_CIFAR100 = ("cifar100_resnet50", "cifar100_densenet_bc", "tinyimagenet_prob
 OTHERS = ("cifar10_resnet110", "fashion_cnn")
 SIZES = (500, 1000, 5000)
 JUDGED = 5000  # rows at most
-ALIASES = ("isotonic",)  # irova under another name
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--names", nargs="*", help="only these maps; prints, and writes nothing")
     options = parser.parse_args()
-    names = options.names or [e.name for e in entries() if e.traits.shape == "binary" and e.name not in ALIASES]
+    names = options.names or [e.name for e in entries() if e.traits.shape == "binary"]
     cases: list[Case] = []
     for data in (*LIKE_CIFAR100, *OTHERS):
         z, y = load(options.data, data)

@@ -26,6 +26,13 @@ def test_names_are_plain_and_distinct():
     assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name) for name in names)
 
 
+def test_isotonic_is_irova_listed_once():
+    assert "irova" in registry.names()
+    assert "isotonic" not in registry.names()
+    assert repr(make("isotonic", smoothing=0)) == repr(make("irova", smoothing=0))
+    assert repr(make("ts > isotonic")) == repr(make("ts > irova"))
+
+
 def test_parameters_reach_the_map_and_the_pieces_inside():
     assert make("ts", loss="brier", inputs="probabilities").get_params() == {
         "loss": "brier",

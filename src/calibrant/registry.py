@@ -78,12 +78,11 @@ _ENTRIES = [
     Entry("platt-s", lambda: _shared(PlattScaling()), "one sigmoid for all classes", "Patel et al. 2021"),
     Entry("beta", lambda: OneVsRest(BetaCalibration()), "a three-parameter sigmoid a class", "Kull et al. 2017"),
     Entry("beta-s", lambda: _shared(BetaCalibration()), "one three-parameter sigmoid for all", "Patel et al. 2021"),
-    Entry("isotonic", lambda: OneVsRest(Isotonic()), "a step function for each class", "Zadrozny & Elkan 2002"),
     Entry("isotonic-s", lambda: _shared(Isotonic()), "one step function for all classes", "Patel et al. 2021"),
     Entry(
         "spline", lambda: OneVsRest(SplineCalibration()), "slope of a cumulative curve, a class", "Gupta et al. 2021"
     ),
-    Entry("irova", lambda: OneVsRest(Isotonic()), "isotonic one-versus-rest", "Zhang et al. 2020"),
+    Entry("irova", lambda: OneVsRest(Isotonic()), "isotonic: a step function for each class", "Zadrozny & Elkan 2002"),
     Entry("irm", lambda: _shared(Isotonic(strict=True)), "one strictly isotonic map for all", "Zhang et al. 2020"),
     Entry("irova-ts", lambda: _after_ts(OneVsRest(Isotonic())), "ts, then irova", "Zhang et al. 2020"),
     Entry("irova-ets", lambda: Chain([EnsembleTemperatureScaling(), OneVsRest(Isotonic())]), "ets, then irova", ""),
@@ -142,6 +141,7 @@ _ENTRIES = [
     Entry("hoki", Hoki, "confidence from label changes under noise on the logits", "Hoki (paper 004)"),
 ]
 _BY_NAME = {entry.name: entry for entry in _ENTRIES}
+_ALIASES = {"isotonic": "irova"}  # other names that `make` takes
 # What other libraries and people call some of them.
 _ELSEWHERE = {
     "sigmoid": "platt",
@@ -184,8 +184,8 @@ def make(name: str, **parameters: Any) -> Calibrator:
         made: Calibrator = Chain(parts, inputs="embeddings" if embedded else "logits")
     elif "+" in name:
         made = Mixture([make(part.strip()) for part in name.split("+")])
-    elif name in _BY_NAME:
-        made = _BY_NAME[name].build()
+    elif _ALIASES.get(name, name) in _BY_NAME:
+        made = _BY_NAME[_ALIASES.get(name, name)].build()
     elif name == "auto":
         made = import_module(".selection", __package__).AutoCalibrator()  # which knows of the registry itself
     else:

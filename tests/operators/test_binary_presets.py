@@ -22,7 +22,6 @@ PRESETS = [
         "platt-s",
         "beta",
         "beta-s",
-        "isotonic",
         "isotonic-s",
         "irova",
         "irm",
