@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tests.conftest import overconfident
 
-from calibrant import load, make, scan
+from calibrant import compare, load, make, scan
 from calibrant.errors import InvalidInput
 from calibrant.metrics import nll
 from calibrant.validation import as_labels
@@ -115,6 +115,16 @@ def test_batches_of_a_scan_have_the_same_columns() -> None:
     assert good.feature_names_in_.tolist() == NAMES
     with pytest.raises(InvalidInput, match="differ in the names"):
         make("vector").fit(scan(lambda: [(frame[:100], WORDS[:100]), (frame[NAMES[::-1]][100:], WORDS[100:])]))
+
+
+@pytest.mark.parametrize("labels", [WORDS, Y], ids=["names", "numbers"])
+def test_a_test_set_in_another_order_is_judged_alike(labels: Any) -> None:
+    frame = _frame(["p_ant", "p_bee", "p_cat"])
+    judged = [frame, frame[["p_cat", "p_ant", "p_bee"]], Z]
+    found = [compare(frame, labels, methods=["vector"], test=(scores, labels)) for scores in judged]
+    assert len({result["vector"].metrics["nll"].value for result in found}) == 1
+    with pytest.raises(InvalidInput, match="p_fox"):
+        compare(frame, labels, methods=["vector"], test=(frame.rename(columns={"p_ant": "p_fox"}), labels))
 
 
 def test_names_survive_saving(tmp_path: Path) -> None:

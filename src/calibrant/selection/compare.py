@@ -13,6 +13,7 @@ from ..calibrator import Calibrator
 from ..errors import CalibrantError, InvalidInput
 from ..registry import entries, make, make_seeded, names
 from ..threads import carried
+from ..validation import ordered_like
 from .choice import choose, explain
 from .evaluate import Answers, Judgement, answers, evaluate, workers
 from .problem import Problem, make_problem
@@ -93,7 +94,7 @@ def compare(
     given = make_problem(scores, y, inputs, classes, sample_weight, embeddings, groups, exact=exact)
     result = compare_problems(
         given,
-        None if test is None else _test_problem(test, inputs, given),
+        None if test is None else _test_problem(test, inputs, given, scores),
         methods=methods,
         cv=cv,
         repeats=repeats,
@@ -224,8 +225,10 @@ def _is_exact(saturated: str) -> bool:
     return saturated == "exact"
 
 
-def _test_problem(test: Sequence[Any], inputs: str, given: Problem) -> Problem:
+def _test_problem(test: Sequence[Any], inputs: str, given: Problem, fitted_on: Any) -> Problem:
+    """The rows to judge on; the names of their columns decide which is which class."""
     if not isinstance(test, (tuple, list)) or len(test) not in (2, 3, 4):
         raise InvalidInput("test must be (scores, y), with embeddings and groups behind", seen=type(test).__name__)
     scores, y, embeddings, groups = (*test, None, None)[:4]
+    scores = ordered_like(scores, fitted_on, given.classes)
     return make_problem(scores, y, inputs, given.classes, None, embeddings, groups, name="test ", exact=given.exact)

@@ -1,7 +1,7 @@
 """The one place where user input is checked and becomes arrays."""
 
 from .arrays import BFLOAT16_ROUNDING, SIMPLEX_TOLERANCE, as_array, as_matrix, as_weights, simplex_tolerance
-from .columns import column_order, says_nothing
+from .columns import column_order, ordered_like, says_nothing
 from .labels import as_labels
 from .probabilities import Probabilities, as_probabilities, label_hits, refuse_swapped
 from .saturation import floored
@@ -22,6 +22,7 @@ __all__ = [
     "column_order",
     "floored",
     "label_hits",
+    "ordered_like",
     "refuse_swapped",
     "says_nothing",
     "simplex_tolerance",

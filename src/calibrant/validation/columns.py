@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
+from .arrays import as_array
 
-__all__ = ["column_order", "order_of", "says_nothing", "without_affixes"]
+__all__ = ["column_order", "order_of", "ordered_like", "says_nothing", "without_affixes"]
 
 
 def column_order(columns: Sequence[Any], seen: Any, classes: Any) -> NDArray[np.int64] | None:
@@ -40,6 +41,20 @@ def column_order(columns: Sequence[Any], seen: Any, classes: Any) -> NDArray[np.
     if seen is None and not named:
         return None
     raise _mismatch(columns, classes if seen is None else seen)
+
+
+def ordered_like(values: Any, other: Any, classes: Any) -> Any:
+    """Return scores with their columns in the order that the names of ``other`` scores, or the classes, say.
+
+    Scores without names come back as they are.
+    """
+    columns = getattr(values, "columns", None)
+    if columns is None:
+        return values
+    seen = getattr(other, "columns", None)
+    order = column_order(tuple(columns), None if seen is None or says_nothing(tuple(seen)) else tuple(seen), classes)
+    array, _ = as_array(values, "scores")
+    return array if order is None else array[:, order]
 
 
 def _mismatch(columns: Sequence[Any], known: Any) -> InvalidInput:
