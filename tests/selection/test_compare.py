@@ -352,3 +352,19 @@ def test_all_maps_run_on_a_small_problem() -> None:
         found = compare(z, y, methods="all", cv=2)
     assert {row.name for row in found.rows} >= {"identity", "ts", "ets"}
     assert [row.name for row in found.rows if row.error] == []
+
+
+def test_an_event_is_judged_as_one(rng: np.random.Generator) -> None:
+    risk = rng.beta(1, 20, 600)
+    y = (rng.random(600) < risk / 2).astype(int)
+    found = compare(risk, y, methods=["platt", "isotonic"], inputs="probabilities", cv=3)
+    assert found.settings["event"] is True
+    assert list(found["identity"].metrics) == ["nll", "brier", "ece", "ece_sweep"]
+    measured = calibrant.measure(y, risk, resamples=19)
+    for name in ("nll", "brier", "ece", "ece_sweep"):
+        assert found["identity"].metrics[name].value == pytest.approx(measured.metrics[name].estimate, rel=1e-6)
+    assert "accuracy" not in found.reason
+    assert "label" not in found.reason
+    both = compare(np.c_[1 - risk, risk], y, methods=["platt"], inputs="probabilities", cv=3)
+    assert both.settings["event"] is False
+    assert "accuracy" in both["identity"].metrics

@@ -31,6 +31,9 @@ def facts(data: Dataset, rows: Rows) -> dict[str, Any]:
         found["groups"] = len(np.unique(rows.groups))
     if rows.labels is not None:
         found["classes_seen"] = len(np.unique(rows.labels))
+        if scores.ndim == 1:
+            found["event_rate"] = float((rows.labels == data.classes[1]).mean())
+            return found
         found["accuracy"] = float((data.classes[p.argmax(axis=1)] == rows.labels).mean())
     return found
 
@@ -45,7 +48,7 @@ def doubts(data: Dataset) -> tuple[str, ...]:
     found += [_shared_groups(data.fit.groups, data.test.groups)] if data.test is not None else []
     for rows in data.parts.values():
         told = facts(data, rows)
-        if rows.labels is not None and told["accuracy"] < 0.9 / len(data.classes):
+        if rows.labels is not None and told.get("accuracy", 1.0) < 0.9 / len(data.classes):
             found.append(
                 f"Accuracy is {told['accuracy']:.3f}, below chance: are the labels shifted or in another order?"
             )

@@ -36,7 +36,8 @@ def explain(rows: Sequence[Row], chosen: Row, lowest: Row, metric: str, n: int, 
             "decides nothing; compare by Brier score, or with maps such as ets and irova that lift zeros."
         )
     words = [_why(chosen, lowest, metric), _gain(rows, chosen, metric)]
-    words.append("It keeps every predicted label." if chosen.keeps != "nothing" else _accuracy(chosen))
+    if "accuracy" in chosen.metrics:  # one event has no predicted label
+        words.append("It keeps every predicted label." if chosen.keeps != "nothing" else _accuracy(chosen))
     words.append(_more_data(rows, chosen, metric, n, k, curves))
     return " ".join(words)
 
@@ -47,7 +48,7 @@ def _why(chosen: Row, lowest: Row, metric: str) -> str:
     gap = chosen.against_best[metric]
     return (
         f"{chosen.name} is the simplest map within one standard error of the lowest held-out {metric} "
-        f"({lowest.name}: {-gap.value:+.4f} ± {gap.error:.4f})."
+        f"({lowest.name}: {-gap.value:+.4f} ± {1.96 * gap.error:.4f})."
     )
 
 
@@ -79,10 +80,11 @@ def _more_data(rows: Sequence[Row], chosen: Row, metric: str, n: int, k: int, cu
         return f"With more rows {', '.join(c.name for c in falling)} would still improve: their learning curves fall."
     flexible = [row for row in rows if row.metrics and row.size > chosen.size and row.name != chosen.name]
     per_class = n / k
+    such_as = " (such as irova-ts, if accuracy need not be kept)" if "accuracy" in chosen.metrics else ""
     if flexible and per_class < 200:
         return (
-            f"There are about {per_class:.0f} rows a class; maps with more parameters (such as irova-ts, if accuracy "
-            "need not be kept) gain most from more rows, so compare again when there are several times as many."
+            f"There are about {per_class:.0f} rows a class; maps with more parameters{such_as} gain most from more "
+            "rows, so compare again when there are several times as many."
         )
     return "More rows would hardly change this choice; they would narrow the intervals."
 

@@ -203,7 +203,7 @@ def _words(error: Exception) -> str:
 
 def _facts(given: Problem, judged: Problem) -> dict[str, Any]:
     groups = None if judged.groups is None else int(judged.groups.max()) + 1
-    return {"rows": given.n, "classes": given.k, "judged_rows": judged.n, "groups": groups}
+    return {"rows": given.n, "classes": given.k, "event": given.is_event, "judged_rows": judged.n, "groups": groups}
 
 
 class _Steps:

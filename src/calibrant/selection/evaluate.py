@@ -21,9 +21,8 @@ from ..validation.saturation import masked_out
 from .problem import Problem, read_split
 from .splits import Split
 
-__all__ = ["ROW_METRICS", "Answers", "Judged", "Judgement", "answers", "evaluate", "workers"]
+__all__ = ["Answers", "Judged", "Judgement", "answers", "evaluate", "workers"]
 
-ROW_METRICS = ("nll", "brier", "accuracy")
 _RESAMPLES = 100
 _GROUPS = 10
 
@@ -141,21 +140,25 @@ def _answer(calibrator: Calibrator, inputs: Floats, exact: bool) -> Floats:
 
 def _row_figures(p: Floats, problem: Problem) -> dict[str, Array]:
     labels = problem.labels
+    if problem.is_event:
+        return {"nll": label_losses(p, labels), "brier": (p[:, 1].astype(np.float64) - labels) ** 2}
     right = best_column(p, problem.logits) == labels
     return {"nll": label_losses(p, labels), "brier": row_losses("brier", p, labels), "accuracy": right.astype(float)}
 
 
 def _errors(p: Floats, problem: Problem) -> dict[str, tuple[float, float]]:
-    """Calibration errors, with standard errors: resampled rows for the top label, a jackknife for the classes.
+    """Calibration errors, with standard errors: resampled rows for the event or top label, a jackknife for classes.
 
     Where rows have groups, groups are resampled and left out.
     """
     labels, weights = problem.labels, problem.weights
     units = np.arange(problem.n) if problem.groups is None else problem.groups
-    top = p.max(axis=1).astype(np.float64)
-    right = (p.argmax(axis=1) == labels).astype(np.int64)
+    top = (p[:, 1] if problem.is_event else p.max(axis=1)).astype(np.float64)
+    right = labels if problem.is_event else (p.argmax(axis=1) == labels).astype(np.int64)
     metrics = (("ece", ece), ("ece_sweep", ece_sweep))
     found = {name: _resampled(metric, right, top, weights, units) for name, metric in metrics}
+    if problem.is_event:
+        return found
     found["cwece"] = _jackknife(labels, p, weights, units)
     return found
 

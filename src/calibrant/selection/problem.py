@@ -35,6 +35,8 @@ class Problem:
         The number of each row's group: rows of one group are not independent.
     exact : bool
         Whether a zero stays a zero (``saturated="exact"``).
+    is_event : bool
+        Whether the scores came as the probability of one event: figures are then of the event, not of a top label.
     """
 
     logits: Floats
@@ -44,6 +46,7 @@ class Problem:
     embeddings: Floats | None = None
     groups: Integers | None = None
     exact: bool = False
+    is_event: bool = False
 
     @property
     def n(self) -> int:
@@ -70,6 +73,7 @@ class Problem:
             None if self.embeddings is None else np.ascontiguousarray(self.embeddings[rows]),
             None if self.groups is None else np.unique(self.groups[rows], return_inverse=True)[1],
             self.exact,
+            self.is_event,
         )
 
 
@@ -116,7 +120,8 @@ def make_problem(
     weights = as_weights(sample_weight, n)
     vectors = None if embeddings is None else _vectors(embeddings, n, name)
     of_group = None if groups is None else _group_numbers(groups, n, name)
-    found = Problem(valid.logits, labels, weights, known, vectors, of_group, exact)
+    is_event = k == 2 and as_matrix(scores, f"{name}scores")[0].size == n
+    found = Problem(valid.logits, labels, weights, known, vectors, of_group, exact, is_event)
     return found if weights is None or weights.all() else found.take(np.flatnonzero(weights))
 
 

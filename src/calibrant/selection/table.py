@@ -7,7 +7,7 @@ import numpy as np
 from ..errors import InvalidInput
 from ..registry import make
 from ..types import Array
-from .evaluate import ROW_METRICS, Judgement
+from .evaluate import Judgement
 from .problem import Problem
 from .result import Estimate, Row
 
@@ -48,13 +48,13 @@ def make_rows(
 
 def estimates(judgement: Judgement, judged: Problem) -> dict[str, Estimate]:
     """Return the figures of a map with their standard errors."""
-    found = {name: _mean(judgement.rows[name], judged) for name in ROW_METRICS}
+    found = {name: _mean(judgement.rows[name], judged) for name in judgement.rows}
     return found | {name: Estimate(*pair) for name, pair in judgement.errors.items()}
 
 
 def _differences(one: Judgement, other: Judgement, judged: Problem) -> dict[str, Estimate]:
     with np.errstate(invalid="ignore"):
-        pairs = {name: one.rows[name] - other.rows[name] for name in ROW_METRICS}
+        pairs = {name: one.rows[name] - other.rows[name] for name in one.rows}
     return {name: _mean(np.where(np.isnan(d), 0.0, d), judged) for name, d in pairs.items()}
 
 
