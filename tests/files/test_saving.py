@@ -216,6 +216,16 @@ def test_a_forged_temperature_is_refused(saved: Path, value: Any) -> None:
         calibrant.load(saved)
 
 
+def test_a_header_of_any_length_is_read() -> None:
+    """The first bytes of a file are the length of its header, and may be those of a pickle."""
+    seen = set()
+    for extra in range(1000):
+        data = pack({"a": "x" * extra}, {})
+        seen.add(data[:2])
+        assert unpack(data, "m")[0] == {"a": "x" * extra}
+    assert b"\x80\x02" in seen
+
+
 def test_a_pickle_is_refused_and_not_run(tmp_path: Path) -> None:
     class Evil:
         def __reduce__(self) -> Any:

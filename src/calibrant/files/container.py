@@ -54,15 +54,15 @@ def _digest(text: str, tensors: Mapping[str, NDArray[Any]]) -> str:
 
 
 def _metadata(data: bytes, path: str) -> dict[str, str]:
-    if data[:1] == b"\x80" and data[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
-        raise FileProblem(
-            f"{path} is a pickle, which could run any code; calibrant never loads one",
-            hint="fit the map again and save it with .save()",
-        )
     if len(data) < 8:
         raise _damaged(path, f"{len(data)} bytes")
     (length,) = struct.unpack("<Q", data[:8])
     if length > min(_MOST_HEADER, len(data) - 8):
+        if _begins_like_a_pickle(data):
+            raise FileProblem(
+                f"{path} is a pickle, which could run any code; calibrant never loads one",
+                hint="fit the map again and save it with .save()",
+            )
         raise _damaged(path, "it ends before its header does" if length < _MOST_HEADER else "it has no header")
     try:
         header = json.loads(data[8 : 8 + length])
@@ -71,6 +71,11 @@ def _metadata(data: bytes, path: str) -> dict[str, str]:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise _damaged(path, "it has no calibrant header") from error
     return metadata
+
+
+def _begins_like_a_pickle(data: bytes) -> bool:
+    """Tell by the first bytes, of a file that has no header: a header of 640 bytes begins with the same two."""
+    return data[:1] == b"\x80" and data[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05")
 
 
 def _damaged(path: str, seen: str) -> FileProblem:
