@@ -21,6 +21,7 @@ __all__ = [
     "plain",
     "print_json",
     "print_table",
+    "print_wide_table",
     "print_words",
     "progress",
     "say",
@@ -106,6 +107,16 @@ def columns_that_fit(columns: Sequence[str], rows: Sequence[Sequence[Any]], pros
         if used > table_width():
             return max(i, 1)
     return len(columns)
+
+
+def print_wide_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Print a table in as many pieces, one below the other, as its columns need; each begins with the first column."""
+    start = 1
+    while start < len(columns):
+        head, body = (columns[0], *columns[start:]), [(row[0], *row[start:]) for row in rows]
+        shown = max(columns_that_fit(head, body), 2)
+        print_table(head[:shown], [row[:shown] for row in body])
+        start += shown - 1
 
 
 def progress(words: str, quiet: bool = False) -> contextlib.AbstractContextManager[Progress]:

@@ -8,7 +8,7 @@ import click
 
 from ..main import COMMANDS
 from ..options import common, compare_options, data_options, read_data, writable
-from ..output import columns_that_fit, number, print_json, print_table, print_words, progress, say, table_width
+from ..output import number, print_json, print_table, print_wide_table, print_words, progress, say, table_width
 
 __all__ = ["command"]
 
@@ -65,17 +65,11 @@ def print_comparison(found: Any) -> None:
 
 
 def _print_curves(curves: Any) -> None:
-    """Print the learning curves: a line a map, a column a size, in as many tables as the width needs."""
+    """Print the learning curves: a line a map, a column a size."""
     sizes = curves[0].sizes
     click.echo(f"\n  held-out {curves[0].metric} by rows to fit on")
     rows = [(f"  {curve.name}", *(number(e.value) for e in curve.estimates)) for curve in curves]
-    columns, start = ("  map", *map(str, sizes)), 1
-    while start < len(columns):
-        head = (columns[0], *columns[start:])
-        shown = max(columns_that_fit(head, [(row[0], *row[start:]) for row in rows]), 2)
-        stop = start + shown - 1
-        print_table(head[:shown], [(row[0], *row[start:stop]) for row in rows])
-        start = stop
+    print_wide_table(("  map", *map(str, sizes)), rows)
 
 
 def _columns(found: Any, width: int) -> tuple[dict[str, bool], tuple[str, ...]]:

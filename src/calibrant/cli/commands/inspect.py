@@ -51,11 +51,12 @@ def _map_facts(path: str) -> dict[str, Any]:
     summary = dict(document["summary"])
     loss = {key: summary.pop(key) for key in ("before", "after", "held_out_before", "held_out_after")}
     return {
-        "map": repr(fitted),
+        "map": repr(fitted.unfitted().set_params(classes=None)),  # which are told below
         "saved": document["saved"],
         "written_by": f"calibrant {document['calibrant']}, format {document['format']}",
         "fitted_on_rows": summary["rows"],
         "classes": [str(c) for c in fitted.classes_.tolist()],
+        "columns": [str(c) for c in getattr(fitted, "feature_names_in_", ())],
         "inputs": fitted.inputs,
         summary["loss"]: loss,
         "traits": summary["traits"],

@@ -6,7 +6,7 @@ import click
 
 from ..main import COMMANDS
 from ..options import common, whole_numbers
-from ..output import print_json, print_table, progress
+from ..output import print_json, print_table, print_wide_table, print_words, progress
 
 __all__ = ["command"]
 
@@ -71,7 +71,5 @@ def command(
     cells = [
         [f"{100 * b:+.2f} ±{196 * e:.2f}" for b, e in zip(*pair, strict=True)] for pair in zip(bias, error, strict=True)
     ]
-    head = f"bias in points, truth {100 * found.truth:.2f} %"
-    print_table(
-        (head, *(f"n = {n}" for n in rows)), [(f"{b} bins", *line) for b, line in zip(bins, cells, strict=True)]
-    )
+    print_words(f"bias in percentage points, by bins and rows; the true error is {100 * found.truth:.2f} %\n")
+    print_wide_table(("bins", *map(str, rows)), [(str(b), *line) for b, line in zip(bins, cells, strict=True)])
