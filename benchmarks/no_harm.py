@@ -17,7 +17,7 @@ import numpy as np
 from calibrant import make
 from calibrant.arrays import softmax
 from calibrant.errors import CalibrationWarning
-from calibrant.fit_report import label_losses
+from calibrant.fits.judge import label_losses
 from calibrant.registry import entries
 from mixnmatch import load
 

@@ -108,11 +108,11 @@ CALIBRANT_BINNING_BLOCKS(double)
 #undef CALIBRANT_BINNING_BLOCKS
 
 // Calls work(from, to, sums) for stripes of rows, each with sums of its own, and adds these up. The stripes depend on the
-// sizes alone, so that the number of threads changes no bit; there are fewer where the sums are large.
+// sizes alone, so that the number of threads changes no bit; there are fewer where the sums are large or the scores few.
 template <class Work>
-void sum_stripes(std::int64_t n, std::int64_t size, int threads, double* out, Work work) {
+void sum_stripes(std::int64_t n, std::int64_t k, std::int64_t size, int threads, double* out, Work work) {
     constexpr std::int64_t most = 8, together = std::int64_t(1) << 23;  // doubles: 64 MB
-    const std::int64_t stripes = std::clamp<std::int64_t>(together / std::max<std::int64_t>(1, size), 1, most);
+    const std::int64_t stripes = std::clamp<std::int64_t>(std::min(together, n * k) / size, 1, most);
     std::vector<std::vector<double>> parts(stripes - 1);
     std::fill(out, out + size, 0.0);
     for_blocks(stripes, 65536, threads, [&](std::int64_t s, std::int64_t, std::int64_t) {  // one stripe a block
@@ -205,7 +205,7 @@ void cell_sums(const T* logits, const std::int64_t* labels, const double* weight
     const Used used(groups, k);
     const Cells<T> counted{logits, labels, weights, k, used, bits, first, shift};
     const bool alone = std::all_of(used.group.begin(), used.group.end(), [](std::int64_t g) { return g == 0; });
-    sum_stripes(n, 2 * cells, threads, out, [&](std::int64_t from, std::int64_t to, double* sums) {
+    sum_stripes(n, k, 2 * cells, threads, out, [&](std::int64_t from, std::int64_t to, double* sums) {
         if (alone)
             counted.add_rows(from, to, sums);
         else
@@ -224,7 +224,7 @@ void bin_sums(const T* logits, const std::int64_t* labels, const double* weights
     const GroupEdges<T> own = prepared_groups<T>(edges, alone ? 0 : group_count, n_edges);
     std::vector<std::int64_t> start, target;
     for (const std::int64_t g : used.group) start.push_back(g * own.stride), target.push_back(g * width);
-    sum_stripes(n, group_count * width, threads, out, [&](std::int64_t from, std::int64_t to, double* sums) {
+    sum_stripes(n, k, group_count * width, threads, out, [&](std::int64_t from, std::int64_t to, double* sums) {
         std::vector<T> odds(k);
         std::vector<std::int32_t> bin(k);
         for (std::int64_t i = from; i < to; ++i) {
