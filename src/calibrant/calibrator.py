@@ -220,10 +220,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         What a map has rounded to zero becomes next to nothing; a class that was masked out stays so.
         """
         answer = self._map_logits(logits)
-        fresh = np.isneginf(answer)
-        if not fresh.any():
+        if answer.min(initial=np.inf) > -np.inf:
             return answer
-        return floored(answer, fresh & ~np.isneginf(logits))
+        return floored(answer, np.isneginf(answer) & ~np.isneginf(logits))
 
     def _fit_copy(self, data: Data) -> Any:
         copy = self.unfitted()

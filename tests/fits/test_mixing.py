@@ -9,7 +9,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import softmax
 
-from calibrant.fits.mixing import ENSEMBLE, Mixing, _log_sums, _square_sums, best_mixture
+from calibrant.fits.mixing import ENSEMBLE, Mixing, _log_sums, _square_sums
+from calibrant.fits.mixture_search import best_mixture
 from calibrant.passes import Block, in_memory, in_stream
 
 
@@ -94,9 +95,9 @@ def test_rows_that_a_part_excludes_are_finite(loss):
 
 def test_large_data_take_few_passes_after_a_pilot():
     rng = np.random.default_rng(0)
-    z = rng.normal(size=(20_000, 5)) * 2.5
-    p = 0.6 * softmax(z / 2.5, axis=1) + 0.25 * softmax(z, axis=1) + 0.15 / 5
+    z = rng.normal(size=(20_000, 5)) * 8.0
+    p = 0.7 * softmax(z / 4, axis=1) + 0.3 / 5
     y = (p.cumsum(1) > rng.random((len(z), 1))).argmax(1)
-    found = best_mixture(in_memory(Block(z, y, None, 5)), Mixing(ENSEMBLE, "nll"), 0.6, (1e-5, 1e5))
+    found = best_mixture(in_memory(Block(z, y, None, 5)), Mixing(ENSEMBLE, "nll"), 0.2, (1e-5, 1e5))
     assert found.converged
     assert found.passes <= 6

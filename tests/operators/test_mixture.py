@@ -22,7 +22,8 @@ from calibrant import (
     Uniform,
 )
 from calibrant.fits.likely import LossMoments, likely_best
-from calibrant.fits.mixing import Mixing, best_weights
+from calibrant.fits.mixing import Mixing
+from calibrant.fits.mixture_search import best_weights
 from calibrant.passes import Block, in_memory
 
 

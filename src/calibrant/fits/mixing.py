@@ -23,9 +23,9 @@ from .. import _core
 from ..arrays import inner, row_blocks, tempered_softmax
 from ..passes import Block, Data
 from ..threads import get_threads
-from .solvers.simplex import Found, Sums, minimise_on_simplex
+from .solvers.simplex import Sums
 
-__all__ = ["ENSEMBLE", "Answers", "Mixing", "Part", "best_mixture", "best_weights", "label_columns"]
+__all__ = ["ENSEMBLE", "Answers", "Mixing", "Part", "label_columns"]
 
 Array = NDArray[np.float64]
 Part = float | Literal["answered"] | None
@@ -33,14 +33,7 @@ Answers = Callable[[NDArray[np.floating]], Iterable[tuple[int, NDArray[np.floati
 """From logits to the probabilities of the parts that maps answer, each with its position."""
 
 ENSEMBLE: tuple[Part, ...] = (None, 1.0, 0.0)  # the parts of ensemble temperature scaling
-_PILOTS = (4000, 1000)  # rows that tell where to start on all of them, and on these; the fewest are scanned for basins
-_ARRIVED = 1e-10  # of the mean loss: what a last step would still gain
-_ROUGHLY = 1e-6  # the same on the pilot, whose optimum is no more than a start
-_CLOSE = 1e-3  # an optimum on the pilot within this part of the best may be the best on all rows
-_INSIDE = 1e-3  # how far a start is moved into the simplex: at its border an impossible label has no finite slope
 _LEAST = 1e-100  # a smaller probability of a label counts as this: its square and that of its inverse are numbers
-_GRID = np.log(np.geomspace(1 / 20, 20, 11))  # where the scan for basins looks, around the temperature fitted alone
-_LADDERS = np.log([1.0, 1.5, 3.0, 8.0, 20.0])  # half-widths of the starts for several temperatures
 
 
 @dataclass(frozen=True)
@@ -72,111 +65,11 @@ class Mixing:
         found = data.reduce(partial(_square_sums, mixing=self, log_betas=log_betas))
         return _brier(found / total, weights, self.free)
 
-    def descend(
-        self, data: Data, weights: Array, log_betas: Array, bounds: tuple[float, float], tolerance: float = _ARRIVED
-    ) -> Found:
-        """Minimise from one start; ``bounds`` are those of log β."""
-        return minimise_on_simplex(
-            lambda w, x: self.sums(data, w, x), weights, tolerance, beside=log_betas, low=bounds[0], high=bounds[1]
-        )
-
     def mean_loss(self, data: Data, weights: Array) -> float:
-        """Return the mean loss of a mixture without free temperatures; infinite where it gives a label nothing."""
+        """Return the mean loss of a mixture without free temperatures; a zero counts as the smallest float there is."""
         if self.loss == "nll":
             return float(data.reduce(partial(_log_loss_of, mixing=self, weights=weights))) / data.total_weight
         return self.sums(data, weights, np.zeros(0)).value
-
-
-def best_weights(given: list[tuple[Data, Mixing]]) -> Found:
-    """Find the best weights of mixtures without free temperatures, each with rows of its own."""
-    totals = np.array([data.total_weight for data, _ in given])
-    shares = totals / totals.sum()
-
-    def problem(w: Array, x: Array) -> Sums:
-        found = [mixing.sums(data, w, x) for data, mixing in given]
-        value, gradient, hessian = (
-            sum(share * part for share, part in zip(shares, parts, strict=True)) for parts in zip(*found, strict=True)
-        )
-        return Sums(float(value), np.asarray(gradient), np.asarray(hessian))
-
-    parts = len(given[0][1].parts)
-    return minimise_on_simplex(problem, np.full(parts, 1.0 / parts), _ARRIVED)
-
-
-def best_mixture(data: Data, mixing: Mixing, alone: float, bounds: tuple[float, float]) -> Found:
-    """Find the best weights and log β of the free parts.
-
-    For given temperatures the weights are a convex problem. In the temperatures there may be several basins: those of
-    a scan are descended on a pilot in memory, and what may be the best there on all rows.
-
-    Parameters
-    ----------
-    data : Data
-    mixing : Mixing
-    alone : float
-        β of the temperature fitted alone, around which others are looked for.
-    bounds : pair of float
-        Of β.
-    """
-    low, high = np.log(bounds)
-    first, *larger = _samples(data)
-    starts = _starts(first, mixing, float(np.log(alone)), (low, high))
-    found = [mixing.descend(first, w, x, (low, high), _tolerance(first, data)) for w, x in starts]
-    for sample in larger:
-        starts = [(_inside(f.weights), f.beside) for f in _worth_polishing(found)]
-        found = [mixing.descend(sample, w, x, (low, high), _tolerance(sample, data)) for w, x in starts]
-    best = min(found, key=lambda f: f.value)
-    return Found(best.weights, best.beside, best.value, sum(f.passes for f in found), best.converged)
-
-
-def _samples(data: Data) -> list[Data]:
-    """Return the rows to look at in turn, from few to all."""
-    samples = [data]
-    for rows in _PILOTS:
-        if samples[0].n > 2 * rows:
-            samples.insert(0, samples[0].pilot(rows))
-    return samples
-
-
-def _tolerance(sample: Data, data: Data) -> float:
-    return _ARRIVED if sample is data else _ROUGHLY
-
-
-def _worth_polishing(found: list[Found]) -> list[Found]:
-    """Return the optima on a pilot that may be the best on all rows, but of the same one once."""
-    least = min(f.value for f in found)
-    kept: list[Found] = []
-    for f in sorted(found, key=lambda f: f.value):
-        known = any(np.allclose(f.weights, k.weights, atol=0.01) and np.allclose(f.beside, k.beside) for k in kept)
-        if f.value <= least + _CLOSE * abs(least) and not known:
-            kept.append(f)
-    return kept
-
-
-def _inside(weights: Array) -> Array:
-    return (1.0 - _INSIDE) * weights + _INSIDE / len(weights)
-
-
-def _starts(data: Data, mixing: Mixing, centre: float, bounds: tuple[float, float]) -> list[tuple[Array, Array]]:
-    """Return weights and log β to descend from.
-
-    For one temperature the two best basins of a scan, each with its best weights; for several, ladders of them around
-    the temperature fitted alone.
-    """
-    count, equal = len(mixing.free), np.full(len(mixing.parts), 1.0 / len(mixing.parts))
-    if count != 1:
-        rungs = np.linspace(-1.0, 1.0, count)
-        ladders = [np.clip(centre + width * rungs, *bounds) for width in _LADDERS]
-        return [(equal, ladder) for ladder in ladders] if count else [(equal, np.zeros(0))]
-    places = [np.array([x]) for x in np.unique(np.clip(centre + _GRID, *bounds))]
-    scanned: list[Found] = []
-    for place in places:
-        start = _inside(scanned[-1].weights) if scanned else equal  # neighbours have similar weights
-        scanned.append(mixing.at(place).descend(data, start, np.zeros(0), bounds, _ROUGHLY))
-    values = np.array([np.inf, *(f.value for f in scanned), np.inf])
-    minima = np.flatnonzero((values[1:-1] <= values[:-2]) & (values[1:-1] <= values[2:]))
-    chosen = minima[np.argsort(values[1:-1][minima], kind="stable")][:2]
-    return [(_inside(scanned[i].weights), places[i]) for i in chosen]
 
 
 # The log-loss ---------------------------------------------------------------------------------------------------------
@@ -218,8 +111,8 @@ def _log_loss(sums: Array, weights: Array, free: list[int]) -> Sums:
 
 def _log_loss_of(block: Block, mixing: Mixing, weights: Array) -> float:
     """One pass: Σ -ω log m."""
-    with np.errstate(divide="ignore"):
-        return inner(block.weight_array, -np.log(block.kept(label_columns, mixing) @ weights))
+    chosen = block.kept(label_columns, mixing) @ weights
+    return inner(block.weight_array, -np.log(np.maximum(chosen, np.finfo(block.logits.dtype).smallest_subnormal)))
 
 
 def label_columns(block: Block, mixing: Mixing) -> Array:

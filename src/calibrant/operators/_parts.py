@@ -1,4 +1,4 @@
-"""The parts of a mixture, answered together: chains that begin with the same link share its answer."""
+"""The parts of a mixture, fitted and answered together: chains that begin with the same link share it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..calibrator import Calibrator
-from .chain import Chain
+from ..passes import Data
+from .chain import Chain, Link
 
-__all__ = ["Parts", "alike", "share_links"]
+__all__ = ["Parts", "alike", "effective_parameters", "fitted_parts", "share_links"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +33,40 @@ class Parts:
             if id(link) not in linked:
                 linked[id(link)] = link.link_logits(logits)
             yield i, part.map_behind(linked[id(link)])
+
+
+def fitted_parts(parts: Sequence[Calibrator], data: Data, *, thrifty: bool = False) -> list[Calibrator]:
+    """Return the parts fitted, with one fit of the link that chains share.
+
+    ``thrifty``: leave out chains whose first link gains no more on its rows than its parameters cost on others.
+    """
+    links: list[tuple[Calibrator, Link]] = []
+    fitted: list[Calibrator] = []
+    for part in parts:
+        copy = part.unfitted()
+        if not isinstance(copy, Chain) or len(copy.parts) < 2:
+            copy.fit_data(data)
+            fitted.append(copy)
+            continue
+        first = copy.parts[0]
+        link = next((link for known, link in links if alike(known, first)), None)
+        if link is None:
+            link = Link.fit(first, data)
+            links.append((first, link))
+        if not thrifty or _pays(link, data):
+            copy.fit_behind(link)
+            fitted.append(copy)
+    return fitted or fitted_parts(parts, data)
+
+
+def _pays(link: Link, data: Data) -> bool:
+    return link.report.loss_after + effective_parameters(link.part) / data.total_weight < link.report.loss_before
+
+
+def effective_parameters(part: Calibrator) -> float:
+    """Return how many numbers of a fitted map its rows determine, or else how many it has."""
+    known = part.fit_report_.details.get("effective_parameters")
+    return float(part._count_parameters()) if known is None else float(known)
 
 
 def share_links(parts: Sequence[Calibrator]) -> None:

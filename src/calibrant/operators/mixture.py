@@ -14,15 +14,15 @@ from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from ..fits.judge import estimate
 from ..fits.likely import likely_best, loss_moments
-from ..fits.mixing import Mixing, Part, best_mixture, best_weights
+from ..fits.mixing import Mixing, Part
+from ..fits.mixture_search import best_mixture, best_weights
 from ..fits.report import FitReport
 from ..maps.scaling.temperature import TemperatureScaling, best_temperature, temperature_sums
 from ..maps.scaling.trivial import Identity, Uniform
 from ..parameters import AnyOf, Instance, Integer, OneOf
 from ..passes import Data
 from ..traits import Target, Traits, most_of, weakest
-from ._parts import Parts, alike, share_links
-from .chain import Chain, Link
+from ._parts import Parts, effective_parameters, fitted_parts, share_links
 from .composition import Composition
 
 __all__ = ["Mixture"]
@@ -108,7 +108,7 @@ class Mixture(Composition):
     # Fitting --------------------------------------------------------------------------------------------------
 
     def _fit(self, data: Data) -> FitReport:
-        self.parts_ = _fitted(self.parts, data, thrifty=self.weights == "likely")
+        self.parts_ = fitted_parts(self.parts, data, thrifty=self.weights == "likely")
         if isinstance(self.weights, str):
             return _RULES[self.weights](self, data)
         self.weights_ = np.asarray(self.weights, dtype=np.float64)
@@ -125,7 +125,7 @@ class Mixture(Composition):
 
     def _held_out(self, data: Data, fold: int, folds: int) -> tuple[Data, Mixing]:
         """Return the rows of a fold, and the mixture of parts that were fitted on the others."""
-        parts = _fitted(self.parts, data.without(fold, folds))
+        parts = fitted_parts(self.parts, data.without(fold, folds))
         return data.only(fold, folds), _answered(parts, self.loss)
 
     def _fit_jointly(self, data: Data) -> FitReport:
@@ -148,7 +148,8 @@ class Mixture(Composition):
         return estimate(report, data, softmax, self._map, float(counted))
 
     def _fit_likely(self, data: Data) -> FitReport:
-        mixing, costs = _answered(self.parts_, self.loss), np.array([_effective(part) for part in self.parts_])
+        costs = np.array([effective_parameters(part) for part in self.parts_])
+        mixing = _answered(self.parts_, self.loss)
         self.weights_ = likely_best(data.reduce(partial(loss_moments, mixing=mixing)), costs)
         report = self._report(data, mixing, 0, True)
         effective = float(costs @ self.weights_)
@@ -160,7 +161,7 @@ class Mixture(Composition):
         """Return what is to be said of the fit; ``told``: with the messages of the parts."""
         reports = [part.fit_report_ for part in self.parts_]
         before = data.reduce(partial(temperature_sums, betas=np.ones(1), loss=self.loss))[0, 0] / data.total_weight
-        effective = float(self.weights_ @ [_effective(part) for part in self.parts_])
+        effective = float(self.weights_ @ [effective_parameters(part) for part in self.parts_])
         return FitReport(
             passes + sum(r.iterations for r in reports),
             converged and all(r.converged for r in reports),
@@ -178,11 +179,12 @@ class Mixture(Composition):
     # Answering ------------------------------------------------------------------------------------------------
 
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
-        weights, total = self.weights_.tolist(), None
-        for i, p in Parts([(i, part) for i, part in enumerate(self.parts_) if weights[i] > 0])(logits):
-            p = p * logits.dtype.type(weights[i])
-            total = p if total is None else np.add(total, p, out=total)
-        assert total is not None
+        weights = self.weights_.tolist()
+        level = sum(w for w, part in zip(weights, self.parts_, strict=True) if type(part) is Uniform)
+        varied = [(i, part) for i, part in enumerate(self.parts_) if weights[i] > 0 and type(part) is not Uniform]
+        total = np.full_like(logits, level / logits.shape[1])
+        for i, p in Parts(varied)(logits):
+            total += p * weights[i]
         keeps = all(part.traits.preserves_accuracy for part in self.parts_)
         return keep_top(total, logits) if keeps else total
 
@@ -221,43 +223,9 @@ class Mixture(Composition):
 _RULES = {"after": Mixture._fit_after, "joint": Mixture._fit_jointly, "likely": Mixture._fit_likely}
 
 
-def _fitted(parts: Sequence[Calibrator], data: Data, *, thrifty: bool = False) -> list[Calibrator]:
-    """Return the parts fitted, with one fit of the link that chains share.
-
-    ``thrifty``: leave out chains whose first link gains no more on its rows than its parameters cost on others.
-    """
-    links: list[tuple[Calibrator, Link]] = []
-    fitted: list[Calibrator] = []
-    for part in parts:
-        copy = part.unfitted()
-        if not isinstance(copy, Chain) or len(copy.parts) < 2:
-            copy.fit_data(data)
-            fitted.append(copy)
-            continue
-        first = copy.parts[0]
-        link = next((link for known, link in links if alike(known, first)), None)
-        if link is None:
-            link = Link.fit(first, data)
-            links.append((first, link))
-        if not thrifty or _pays(link, data):
-            copy.fit_behind(link)
-            fitted.append(copy)
-    return fitted or _fitted(parts, data)
-
-
 def _answered(parts: list[Calibrator], loss: str) -> Mixing:
     """Return the mixture of fitted parts as a problem in its weights."""
     return Mixing(("answered",) * len(parts), loss, Parts(list(enumerate(parts))))
-
-
-def _pays(link: Link, data: Data) -> bool:
-    return link.report.loss_after + _effective(link.part) / data.total_weight < link.report.loss_before
-
-
-def _effective(part: Calibrator) -> float:
-    """Return how many numbers of a fitted map its rows determine, or else how many it has."""
-    known = part.fit_report_.details.get("effective_parameters")
-    return float(part._count_parameters()) if known is None else float(known)
 
 
 def _kind(part: Calibrator) -> Part:

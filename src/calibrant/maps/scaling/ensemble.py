@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from ...arrays import softmax, tempered_softmax
 from ...calibrator import Calibrator
 from ...fits.judge import estimate
-from ...fits.mixing import ENSEMBLE, Mixing, best_mixture
+from ...fits.mixing import ENSEMBLE, Mixing
+from ...fits.mixture_search import best_mixture
 from ...fits.report import FitReport
 from ...parameters import OneOf
 from ...passes import Data
