@@ -7,9 +7,12 @@
 namespace calibrant {
 namespace {
 
-// One step of a multiplicative hash; the constants are those of the splitmix64 generator.
+// One step of a multiplicative hash, and its end: the constants are those of the splitmix64 generator.
 std::uint64_t mix(std::uint64_t state, std::uint64_t word) {
-    state = (state ^ word) + 0x9e3779b97f4a7c15u;
+    return std::rotl((state ^ word) * 0x9e3779b97f4a7c15u, 29);
+}
+
+std::uint64_t finish(std::uint64_t state) {
     state = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9u;
     state = (state ^ (state >> 27)) * 0x94d049bb133111ebu;
     return state ^ (state >> 31);
@@ -25,12 +28,12 @@ template <class T>
 std::uint64_t row_key(const T* row, std::int64_t label, std::int64_t k, bool relative) {
     const double origin = relative ? static_cast<double>(row[label]) : 0.0;
     const std::int64_t used = k < kKeyColumns ? k : kKeyColumns;
-    std::uint64_t state = mix(0, static_cast<std::uint64_t>(label));
+    std::uint64_t state = mix(1, static_cast<std::uint64_t>(label));
     for (std::int64_t j = 0; j < used; ++j) {
         const double value = static_cast<double>(row[j * k / used]) - origin;
         state = mix(state, leading_bits(value));
     }
-    return state;
+    return finish(state);
 }
 
 }  // namespace

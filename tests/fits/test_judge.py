@@ -115,7 +115,7 @@ def test_akaikes_estimate_adds_what_the_rows_determine():
     assert report.held_out_before == 1.0
     assert report.held_out_after == pytest.approx(0.9 + 7.0 / 5000)
     gains = label_losses(softmax(z), y) - label_losses(fitted.predict_proba(z), y)
-    assert report.held_out_error == pytest.approx(gains.std() / np.sqrt(5000), rel=0.1)  # from 2,000 of the rows
+    assert report.held_out_error == pytest.approx(gains.std() / np.sqrt(5000), rel=0.1)  # from 1,000 of the rows
     assert report.details["effective_parameters"] == 7.0
 
 

@@ -39,27 +39,31 @@ class _Bottom:
     most: int
 
     def __add__(self, other: _Bottom) -> _Bottom:
-        pairs = zip(self._columns, other._columns, strict=True)
-        return _reduced(*(np.concatenate(pair) for pair in pairs), self.most)
-
-    @property
-    def _columns(self) -> tuple[NDArray[np.uint64], NDArray[np.floating], NDArray[np.int64], NDArray[np.float64]]:
-        return self.keys, self.logits, self.labels, self.weights
+        keys = np.concatenate([self.keys, other.keys])
+        logits = np.concatenate([self.logits, other.logits])
+        labels = np.concatenate([self.labels, other.labels])
+        weights = np.concatenate([self.weights, other.weights])
+        return _reduced(keys, logits, labels, weights, self.most)
 
 
 def _bottom(block: Block, most: int) -> _Bottom:
     keys, weights = block.kept(row_keys), block.weight_array
-    chosen = np.flatnonzero(weights > 0)
-    if len(chosen) > 2 * most:
-        # A first cut by keys alone; ties at the cut stay together, so all rows of a key are in or out.
-        limit = np.partition(keys[chosen], 2 * most)[2 * most]
-        few = chosen[keys[chosen] <= limit]
-        chosen = few if len(np.unique(keys[few])) >= most else chosen
-    chosen = chosen[np.argsort(keys[chosen], kind="stable")]
-    first = _first_of_keys(keys[chosen])
-    if len(first) > most:
-        chosen = chosen[: first[most]]
+    chosen = np.arange(block.n) if block.weights is None else np.flatnonzero(weights > 0)
+    chosen = _smallest(keys, chosen, most)
     return _reduced(keys[chosen], block.logits[chosen], block.labels[chosen], weights[chosen], most)
+
+
+def _smallest(keys: NDArray[np.uint64], rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """Return the rows of the ``most`` smallest keys, in order; a first cut looks at no more keys than are likely."""
+    for likely in (most + most // 4, len(rows)):
+        few = rows
+        if likely < len(rows):
+            few = rows[keys[rows] <= np.partition(keys[rows], likely)[likely]]  # ties at the cut stay together
+        few = few[np.argsort(keys[few], kind="stable")]
+        first = _first_of_keys(keys[few])
+        if len(first) > most:
+            return few[: first[most]]
+    return few
 
 
 def _reduced(
@@ -72,6 +76,8 @@ def _reduced(
     """Keep the smallest keys, one row each: of rows that share a key, the one whose bits hash lowest."""
     order = np.argsort(keys, kind="stable")
     first = _first_of_keys(keys[order])
+    if len(first) == len(keys) <= most:  # no two rows share a key
+        return _Bottom(keys[order], logits[order], labels[order], weights[order], most)
     if len(first) < len(keys):
         order = np.lexsort((_bit_hash(logits), keys))
     total = np.add.reduceat(weights[order], first)[:most]

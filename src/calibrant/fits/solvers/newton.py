@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from .quadratic import quadratic_step
 
-__all__ = ["Found", "Sums", "newton"]
+__all__ = ["ARMIJO", "SINGLE", "Found", "Sums", "newton"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-_ARMIJO = 1e-4  # the part of the promised decrease that a step must bring (Nocedal & Wright, §3.1)
+ARMIJO = 1e-4  # the part of the promised decrease that a step must bring (Nocedal & Wright, §3.1)
 _ROUNDING = 1e-15  # of the value: a change that floating point does not show
-_SINGLE = 1e-7  # of a value: sums of losses in single precision are known no better, and cannot tell such steps apart
+SINGLE = 1e-7  # of a value: sums of losses in single precision are known no better, and cannot tell such steps apart
 _NEAR = 100.0  # times the tolerance: a bin of sure rows has a small loss, but the rounding of many rows
 _ULPS = 1e-15  # an unknown as close to its bound as this part of its step's ends is on it
 _GENTLE = 3  # cuts of a step to no less than a tenth; one that is still too long is cut ever more boldly
@@ -134,7 +134,7 @@ class _Search:
         self.passes += 1
         self.finite = np.where(moving, _finite(found), self.finite)
         promised = self.size * self.decrease
-        lower = (found.value <= self.sums.value - _ARMIJO * promised) | self._flatter(found)
+        lower = (found.value <= self.sums.value - ARMIJO * promised) | self._flatter(found)
         better = moving & self.finite & lower
         self._cut(moving & ~better, found.value, promised)
         if better.any():
@@ -143,7 +143,7 @@ class _Search:
     def _flatter(self, found: Sums) -> Mask:
         """Where values differ by rounding alone, a step that halves the slope along it is good (Hager & Zhang 2005)."""
         with np.errstate(all="ignore"):
-            rounding = np.maximum(_SINGLE * np.abs(self.sums.value), _NEAR * self.tolerance)
+            rounding = np.maximum(SINGLE * np.abs(self.sums.value), _NEAR * self.tolerance)
             level = np.abs(found.value - self.sums.value) <= rounding
             return level & (np.abs((found.gradient * self.step).sum(axis=1)) <= 0.5 * self.decrease)
 

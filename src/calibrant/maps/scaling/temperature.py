@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +16,7 @@ from ...arrays import softmax, tempered_softmax
 from ...calibrator import Calibrator
 from ...fits.judge import estimate
 from ...fits.report import FitReport
-from ...fits.solvers.newton import Sums, newton
+from ...fits.solvers.line import LineFound, LineSums, newton_line
 from ...parameters import Number, OneOf
 from ...passes import Block, Data
 from ...threads import get_threads
@@ -32,10 +33,14 @@ __all__ = [
 
 Array = NDArray[np.float64]
 _LOSSES = {"nll": 0, "brier": 1}
+_SENSIBLE = 30.0  # times one over the scores' scale: beyond, Newton would crawl towards where they make sense
 _REACH = 1e5  # how far 1/T may lie from one over the scores' own scale
-_PILOT_ROWS = 2000  # they tell T to about two per cent, from where Newton needs two or three passes
+_SCALED_BY = 1000  # rows of the pilot that the judge draws too
+_SCALE_ROWS = 256  # they tell the scores' scale as well as a range of ten decades around it needs
+_MANY_ROWS = 20_000  # with fewer, the passes that a pilot saves are worth no more than drawing it
+_PILOT_ROWS = 1000  # they tell T to about three per cent, from where Newton needs two or three passes
 _NOTHING_LEFT = 1e-9  # a mean loss below this is zero for every purpose
-_ARRIVED = 1e-10  # of the mean loss: what a last step would still gain; T is then right to about 1e-9
+_ARRIVED = 1e-9  # of the mean loss: what a last step would still gain; after it T is right to about 1e-8
 _GRID = 61  # points of the scan for basins: six to a decade
 _GRID_SCORES = 200_000  # the scan looks at rows of about so many scores
 
@@ -142,85 +147,89 @@ def best_temperature(data: Data, loss: str = "nll") -> BestTemperature:
     From the optimum on a pilot in memory, where there are many rows; the Brier score from every basin that a scan finds
     there, the best of which is taken to the end on all rows.
     """
-    pilot = data.pilot(_PILOT_ROWS) if data.n > 4 * _PILOT_ROWS else data
+    pilot = data.pilot(_PILOT_ROWS) if data.n > _MANY_ROWS else data
     bounds = beta_bounds(pilot)
     at_one = _at(data, loss, 1.0)
-    starts = [1.0] if loss == "nll" else _basins(pilot, loss, bounds)
+    starts = [_sensible_start(bounds)] if loss == "nll" else _basins(pilot, loss, bounds)
     if pilot is not data:
         starts = _worth_polishing([_descend(pilot, loss, start, bounds) for start in starts])
     found = [_descend(data, loss, start, bounds, at_one) for start in starts]
-    if all(descent.value > at_one.value[0] for descent in found):  # β = 1 lies outside, and is better than any inside
+    if all(descent.value > at_one.value for descent in found):  # β = 1 lies outside, and is better than any inside
         bounds = (min(bounds[0], 1.0), max(bounds[1], 1.0))
         found.append(_descend(data, loss, 1.0, bounds, at_one))
     best = min(found, key=lambda descent: descent.value)
     total = data.total_weight
-    before = float(at_one.value[0]) / total
+    before = at_one.value / total
     passes = 1 + sum(descent.passes for descent in found)
-    return BestTemperature(best.beta, before, min(best.value / total, before), passes, best.converged, bounds)
+    return BestTemperature(math.exp(best.x), before, min(best.value / total, before), passes, best.converged, bounds)
+
+
+def _sensible_start(bounds: tuple[float, float]) -> float:
+    """Return β = 1, or the nearest β at which scores of this scale make sense: neither all alike nor all certain."""
+    middle = math.sqrt(bounds[0] * bounds[1])
+    return min(max(1.0, middle / _SENSIBLE), middle * _SENSIBLE)
 
 
 def given_temperature(data: Data, temperature: float) -> BestTemperature:
     """Return what `best_temperature` does for the log-loss, with a temperature that is known."""
-    before, after = (float(_at(data, "nll", beta).value[0]) / data.total_weight for beta in (1.0, 1.0 / temperature))
+    before, after = (_at(data, "nll", beta).value / data.total_weight for beta in (1.0, 1.0 / temperature))
     return BestTemperature(1.0 / temperature, before, after, 2, True, (0.0, np.inf))
 
 
 def beta_bounds(data: Data) -> tuple[float, float]:
     """Return the range searched for β: one over the scores' scale (mean spread of a row), five decades either way."""
-    spread, rows = data.pilot(_PILOT_ROWS).reduce(_spreads)
+    pilot = data.pilot(_SCALED_BY)
+    few = None if pilot is data else _SCALE_ROWS  # a pilot's rows are in the order of their keys, which is any
+    spread, rows = pilot.reduce(partial(_spreads, most=few))
     scale = spread / rows
     return (1.0 / (_REACH * scale), _REACH / scale) if scale > 0 else (1.0 / _REACH, _REACH)
 
 
-def _spreads(block: Block) -> tuple[float, int]:
-    return float(np.std(block.logits, axis=1, dtype=np.float64).sum()), block.n
+def _spreads(block: Block, most: int | None) -> tuple[float, int]:
+    some = block.logits[:most]
+    return float(np.std(some, axis=1, dtype=np.float64).sum()), len(some)
 
 
-@dataclass(frozen=True)
-class _Descent:
-    """Where Newton ended: β, the summed loss there, passes, and whether it arrived."""
-
-    beta: float
-    value: float
-    passes: int
-    converged: bool
-
-
-def _at(data: Data, loss: str, beta: float) -> Sums:
+def _at(data: Data, loss: str, beta: float) -> LineSums:
     sums = data.reduce(partial(temperature_sums, betas=np.array([beta]), loss=loss))
-    return Sums(sums[:, 0], sums[:, 1:2], sums[:, 2:3, None])
+    return LineSums(*sums[0].tolist())
 
 
-def _descend(data: Data, loss: str, beta: float, bounds: tuple[float, float], at_one: Sums | None = None) -> _Descent:
-    """Newton on β from one start.
+def _descend(
+    data: Data, loss: str, beta: float, bounds: tuple[float, float], at_one: LineSums | None = None
+) -> LineFound:
+    """Newton on log β from one start; there it overshoots less than on β, and needs half the passes.
 
     Rows that the scores tell apart without an error have a loss that falls towards zero for ever, in steps that
     Newton knows to be worth ever less: the search ends when next to nothing is left to gain.
     """
-    total = data.total_weight
-    known = at_one if beta == 1.0 and bounds[0] <= 1.0 <= bounds[1] else None
-    found = newton(
-        lambda theta, _: _at(data, loss, float(theta[0, 0])),
-        np.array([[beta]]),
-        _ARRIVED * total,
-        low=bounds[0],
-        high=bounds[1],
-        known=known,
-    )
-    return _Descent(float(found.theta[0, 0]), float(found.sums.value[0]), found.passes, bool(found.converged[0]))
+
+    def on_log(x: float) -> LineSums:
+        return _in_log(_at(data, loss, math.exp(x)), math.exp(x))
+
+    low, high = (math.log(bound) for bound in bounds)
+    known = at_one if beta == 1.0 and low <= 0.0 <= high else None
+    known = None if known is None else _in_log(known, 1.0)
+    return newton_line(on_log, math.log(beta), _ARRIVED * data.total_weight, low, high, known)
 
 
-def _worth_polishing(candidates: list[_Descent]) -> list[float]:
+def _in_log(sums: LineSums, beta: float) -> LineSums:
+    """Turn derivatives in β into derivatives in log β."""
+    slope = sums.slope * beta
+    return LineSums(sums.value, slope, slope + sums.curvature * beta**2)
+
+
+def _worth_polishing(candidates: list[LineFound]) -> list[float]:
     """Optima on the pilot rows that could be the best on all rows: within two per cent of the best there."""
     best = min(c.value for c in candidates)
-    return [c.beta for c in candidates if c.value <= 1.02 * best]
+    return [math.exp(c.x) for c in candidates if c.value <= 1.02 * best]
 
 
 def _basins(data: Data, loss: str, bounds: tuple[float, float]) -> list[float]:
     """Grid points that are local minima of the loss, the best three."""
     few = data.pilot(max(500, _GRID_SCORES // data.columns))
     grid = np.geomspace(*bounds, _GRID)
-    values = np.array([float(_at(few, loss, float(b)).value[0]) for b in grid])
+    values = np.array([_at(few, loss, float(b)).value for b in grid])
     padded = np.concatenate([[np.inf], values, [np.inf]])
     minima = np.flatnonzero((values <= padded[:-2]) & (values <= padded[2:]))
     return [float(b) for b in grid[minima[np.argsort(values[minima], kind="stable")][:3]]]
