@@ -202,6 +202,7 @@ def test_one_row_a_group_is_no_group() -> None:
         ({"cv": 400}, "too few"),
         ({"repeats": 0}, "repeats"),
         ({"sizes": [1]}, "sizes"),
+        ({"sizes": [5, 5000]}, "sizes must be numbers of rows that there are to fit on; seen: 5000; allowed: 2 to"),
         ({"test": 5}, "test"),
         ({"embeddings": np.zeros((3, 2))}, "embeddings"),
         ({"groups": np.zeros(3)}, "groups"),

@@ -88,9 +88,12 @@ def _splits(fold: Integers, count: int) -> list[Split]:
 def smaller_plans(plan: Plan, given: Problem, sizes: Sequence[int], seed: int) -> dict[int, Plan]:
     """Return the plan of each size of a learning curve: fewer rows to fit on, the same rows to judge on."""
     labels, plans = given.labels, {}
+    most = min(len(split.fit) for splits in plan for split in splits)
     for size in sorted({int(s) for s in sizes}):
-        if size < 2:
-            raise InvalidInput("sizes must be at least 2", seen=str(size))
+        if not 2 <= size <= most:
+            raise InvalidInput(
+                "sizes must be numbers of rows that there are to fit on", seen=str(size), allowed=f"2 to {most}"
+            )
         rng = np.random.default_rng([seed, size])
         plans[size] = [[Split(subsample(s.fit, labels, size, rng), s.judge) for s in splits] for splits in plan]
     return plans
