@@ -88,19 +88,24 @@ def test_no_row_to_hold_out_is_told():
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "rows", "seed", "words"),
+    ("name", "data", "rows", "draws", "words"),
     [
-        ("imax-cw", "tinyimagenet_probe", 500, 1, "500 rows are few for 202 maps"),
-        ("mi-binning", "cifar100_resnet50", 300, 2, "is not clearly better"),
-        ("imax", "cifar100_resnet50", 300, 39, "is not clearly better"),
+        ("imax-cw", "tinyimagenet_probe", 500, 4, "500 rows are few for 202 maps"),
+        ("mi-binning", "cifar100_resnet50", 300, 30, "held-out nll"),
+        ("imax", "cifar100_resnet50", 300, 30, "held-out nll"),
     ],
 )
-def test_a_gain_seen_by_luck_is_doubted(shared_data, name, data, rows, seed, words):
-    """Real draws on which the held-out loss falls by two errors of independent rows, and other rows are worse."""
-    z, y, others, truth = drawn(shared_data, data, rows, seed)
-    with pytest.warns(CalibrationWarning, match=words):
-        fitted = make(name, classes=range(z.shape[1])).fit(z, y)
-    report = fitted.fit_report_
-    assert report.held_out_before - report.held_out_after > 2 * report.held_out_error / 1.5
-    gain = label_losses(softmax(others), truth) - label_losses(fitted.predict_proba(others), truth)
-    assert gain.mean() < 0
+def test_a_gain_seen_by_luck_is_doubted(shared_data, name, data, rows, draws, words):
+    """Of real draws, every one that makes other rows worse is told of, also where its own held-out loss falls."""
+    lucky = 0
+    for seed in range(draws):
+        z, y, others, truth = drawn(shared_data, data, rows, seed)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fitted = make(name, classes=range(z.shape[1])).fit(z, y)
+        gain = label_losses(softmax(others), truth) - label_losses(fitted.predict_proba(others), truth)
+        if gain.mean() >= 0:
+            continue
+        assert any(words in str(w.message) for w in caught), seed
+        lucky += fitted.fit_report_.held_out_after < fitted.fit_report_.held_out_before
+    assert lucky
