@@ -19,7 +19,7 @@ _ROUGHLY = 1e-6  # the same on the pilot, whose optimum is no more than a start
 _SCANNED = 1e-5  # and where the scan only looks for the best of several places
 _CLOSE = 1e-3  # an optimum on the pilot within this part of the best may be the best on all rows
 _SAME = 0.1  # optima that differ by less, in a weight or log β, are one that was reached from two sides
-_GRID = np.log(np.geomspace(1 / 20, 20, 11))  # where the scan for basins looks, around the temperature fitted alone
+_GRID = np.log(np.geomspace(1 / 20, 20, 9))  # where the scan for basins looks, around the temperature fitted alone
 _LADDERS = np.log([1.0, 1.5, 3.0, 8.0, 20.0])  # half-widths of the starts for several temperatures
 
 
