@@ -213,3 +213,18 @@ def test_inspect_tells_the_columns_of_a_map(tmp_path: Path, capsys: pytest.Captu
     assert main(["inspect", str(tmp_path / "m"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["map"], told["columns"]) == ("TemperatureScaling()", ["x", "y", "z"])
+
+
+def test_a_test_set_of_npy_has_labels_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, array in {"logits": Z[:150], "y": Y[:150], "test_logits": Z[150:], "test_y": Y[150:]}.items():
+        np.save(f"{name}.npy", array)
+    words = ["compare", "logits.npy", "--labels", "y.npy", "--methods", "ts", "--test", "test_logits.npy", "--json"]
+    assert main(words) == 3
+    assert "name the file that holds them with --test-labels" in capsys.readouterr().err
+    assert main([*words, "--test-labels", "test_y.npy"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    wanted = calibrant.compare(Z[:150], Y[:150], methods=["ts"], test=(Z[150:], Y[150:]))
+    assert found["rows"][0]["metrics"]["nll"]["value"] == pytest.approx(wanted.rows[0].metrics["nll"].value)

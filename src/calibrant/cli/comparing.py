@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidInput
 from ..files import Dataset, Rows, read
+from ..files.reading import ending
 from ..reports import Context
 from ..selection import Comparison, compare
 from ..validation import says_nothing
@@ -24,7 +25,7 @@ def compared(data: Dataset, seed: int, progress: Any, settings: dict[str, Any], 
     """Compare maps: on the test part or file where there is one and no number of folds was asked for."""
     data.need_scores("comparing")
     rows, wanted = data.fit, settings["methods"]
-    other = read(settings["test"], **names) if settings["test"] else data
+    other = _read_test(settings["test"], settings["test_labels"], names) if settings["test"] else data
     test = other.judged if settings["test"] else data.test
     if other.kind != data.kind:
         raise InvalidInput(f"{data.path} holds {data.kind}, {other.path} holds {other.kind}")
@@ -50,6 +51,14 @@ def compared(data: Dataset, seed: int, progress: Any, settings: dict[str, Any], 
         random_state=seed,
         progress=progress,
     )
+
+
+def _read_test(path: str, labels: str | None, names: dict[str, Any]) -> Dataset:
+    """Read the file to judge on; an .npy file has labels of its own, in another file."""
+    if ending(path) == ".npy" and labels is None:
+        raise InvalidInput(f"{path} has no labels", hint="name the file that holds them with --test-labels")
+    own: dict[str, Any] = {} if labels is None else {"labels": labels}
+    return read(path, **{**names, **own})
 
 
 def _test(data: Dataset, other: Dataset, test: Rows) -> tuple[Any, ...]:

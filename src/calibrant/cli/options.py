@@ -92,6 +92,7 @@ _COMPARE_OPTIONS = [
     click.option("--cv", type=click.IntRange(min=2), help="Folds; 5 where there is no test part."),
     click.option("--repeats", type=click.IntRange(min=1), default=1, show_default=True, help="Deals of the folds."),
     click.option("--test", metavar="FILE", help="Judge on the rows of this file."),
+    click.option("--test-labels", metavar="FILE", help="The labels of --test, where it is an .npy file."),
     click.option(
         "--metric", type=click.Choice(["nll", "brier"]), default="nll", show_default=True, help="What decides."
     ),
