@@ -21,7 +21,7 @@ CALIBRANT_INLINE void add_row(const T* odds, std::int64_t m, const double* c, co
     const double *c0 = c, *c1 = c + m, *c2 = c + 2 * m;
 #pragma omp simd
     for (std::int64_t j = 0; j < m; ++j) {
-        const double x = std::clamp(static_cast<double>(odds[j]), -kFar, kFar);
+        const double given = odds[j], x = given < -kFar ? -kFar : given > kFar ? kFar : given;
         const double v = TwoSlopes ? softplus(x) : 0.0, u = x - v;
         const double margin = TwoSlopes ? c0[j] * u + c1[j] * v + c2[j] : c0[j] * x + c2[j];
         const double e = exp_nonpositive(margin > 0 ? -margin : margin), part = 1 / (1 + e);

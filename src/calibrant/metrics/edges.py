@@ -76,11 +76,12 @@ def equal_mass(scores: NDArray[np.float64], bins: int, weights: NDArray[np.float
 
 def mass_bounds(below: NDArray[Any], total: Any, bins: int) -> NDArray[np.int64]:
     """Return the groups of tied scores at which bins of equal mass begin, but the first, from the weight below each."""
+    ranks = np.arange(1, bins)
+    least = (ranks - _CLOSE) * (total / bins)  # the weight below the first group of each bin
     if total * bins < _COUNTED and total == np.floor(total) and (below == np.floor(below)).all():
-        ranks = below.astype(np.int64) * bins // int(total)  # of whole weights: exact
-    else:
-        ranks = np.floor(below / total * bins + _CLOSE)
-    return np.flatnonzero(np.diff(np.minimum(ranks, bins - 1))) + 1
+        least = -(-ranks * int(total) // bins)  # of whole weights: exact
+    starts = np.unique(np.searchsorted(below, least))
+    return starts[(starts > 0) & (starts < len(below))]
 
 
 def kmeans(scores: NDArray[np.float64], bins: int, weights: NDArray[np.float64] | None = None) -> Edges:
