@@ -18,17 +18,6 @@ from calibrant.cli.main import main as calibrant
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "report.png"
 MOST_BYTES = 150_000
-# What the picture leaves out, so that the verdict and the diagram stand on one screen.
-SHORTER = """
-  const hide = (from, to) => {
-    while (from && from !== to) { const e = from; from = e.nextElementSibling; e.remove(); }
-  };
-  const find = words => document.querySelector(words);
-  hide(find('#data'), find('#reliability'));
-  hide(find('#reliability').nextElementSibling, find('section'));
-  hide(find('.diagrams h3')); hide(find('#decomposition')); find('.large-0 figcaption').remove();
-  document.body.style.paddingBottom = 0;
-"""
 
 
 def main() -> int:
@@ -42,10 +31,12 @@ def main() -> int:
             return 1
         with sync_playwright() as driver:
             browser = driver.chromium.launch(**launch_options())
-            page = browser.new_page(viewport={"width": 620, "height": 600}, color_scheme="light")
+            page = browser.new_page(viewport={"width": 1000, "height": 700}, color_scheme="light")
             page.goto(page_file.as_uri())
-            page.evaluate(SHORTER)
-            shot = page.screenshot(full_page=True)
+            bottom = page.locator("#verdict").bounding_box()
+            assert bottom is not None  # the page has a verdict
+            height = bottom["y"] + bottom["height"] + 8
+            shot = page.screenshot(full_page=True, clip={"x": 0, "y": 0, "width": 1000, "height": height})
             browser.close()
     image = Image.open(io.BytesIO(shot)).convert("RGB").quantize(64)
     image.save(PICTURE, optimize=True)

@@ -1,6 +1,7 @@
 """The report in a real browser: it opens, switches, sorts, makes no request and no error, with scripts and without."""
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -54,16 +55,18 @@ def _open(browser: Any, path: Path, **options: Any) -> tuple[Any, list[str], lis
 def test_it_opens_and_switches(browser: Any, page_file: Path, scheme: str, scripts: bool) -> None:
     page, requests, troubles = _open(browser, page_file, color_scheme=scheme, java_script_enabled=scripts)
     assert page.locator("h1").is_visible()
-    assert page.locator(".large-0").is_visible()
-    assert not page.locator(".large-1").is_visible()
-    page.locator('label[for="view-1"]').click()
+    assert page.locator(".diagram svg").is_visible()
     assert page.locator(".large-1").is_visible()
-    assert not page.locator(".large-0").is_visible()
-    pictures = []
-    for which in ("both", "only-before", "only-after"):
-        page.locator(f'label[for="{which}"]').click()
-        pictures.append(page.locator(".large-1 svg").screenshot())
-    assert len(set(pictures)) == 3
+    assert not page.locator(".large-2").is_visible()
+    page.locator('label[for="view-2"]').click()
+    assert page.locator(".large-2").is_visible()
+    assert not page.locator(".large-1").is_visible()
+    for picture in (".diagram svg", ".large-2 svg"):
+        pictures = []
+        for which in ("both", "only-before", "only-after"):
+            page.locator(f'label[for="{which}"]').click()
+            pictures.append(page.locator(picture).screenshot())
+        assert len(set(pictures)) == 3
     assert len(requests) == 1
     assert troubles == []
 
@@ -82,11 +85,43 @@ def test_tables_sort(browser: Any, page_file: Path) -> None:
 
 def test_the_keyboard_is_enough(browser: Any, page_file: Path) -> None:
     page, _, _ = _open(browser, page_file)
-    page.locator("#view-0").focus()
+    page.locator("#view-1").focus()
     page.keyboard.press("ArrowRight")
-    assert page.locator(".large-1").is_visible()
+    assert page.locator(".large-2").is_visible()
+    page.locator("#both").focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator("#only-before").is_checked()
 
 
-def test_nothing_sticks_out_on_a_telephone(browser: Any, page_file: Path) -> None:
-    page, _, _ = _open(browser, page_file, viewport={"width": 380, "height": 800})
-    assert page.evaluate("document.documentElement.scrollWidth") <= 380
+# Elements that reach beyond the window, or hide or scroll a part of what they hold.
+CUT = """width => [...document.querySelectorAll("main *")].filter(e =>
+  !e.closest(".hidden") && !(e.ownerSVGElement) && !e.matches(".switch") &&
+  (e.getBoundingClientRect().right > width + 1 ||
+   (e.scrollWidth > e.clientWidth + 2 && getComputedStyle(e).overflowX !== "visible"))
+).map(e => e.outerHTML.slice(0, 80))"""
+
+
+@pytest.mark.parametrize("width", [360, 400, 700, 1280])
+def test_nothing_is_cut(browser: Any, page_file: Path, width: int) -> None:
+    page, _, _ = _open(browser, page_file, viewport={"width": width, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(CUT, width) == []
+
+
+def test_verdict_picture_and_advice_are_on_one_screen(browser: Any, page_file: Path) -> None:
+    page, _, _ = _open(browser, page_file, viewport={"width": 1280, "height": 800})
+    verdict, advice, picture = (page.locator(s).first.bounding_box() for s in (".verdict", ".advice", ".diagram svg"))
+    assert max(box["y"] + box["height"] for box in (verdict, advice, picture)) <= 800
+    assert picture["x"] > verdict["x"] + verdict["width"]  # two columns
+
+
+def test_a_print_has_few_pages(browser: Any, tmp_path: Path) -> None:
+    z, y = overconfident(800, 100)
+    path = tmp_path / "r.html"
+    report(compare(z, y, methods=["ts", "vector", "irm"], cv=2, sizes=(100, 300)), path)
+    page, _, _ = _open(browser, path)
+    printed = page.pdf(format="A4")
+    assert 1 <= len(re.findall(rb"/Type\s*/Page[^s]", printed)) <= 5
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 703, "height": 1000})  # A4 without its margins, in CSS pixels
+    assert page.evaluate(CUT, 703) == []

@@ -1,5 +1,6 @@
 """The page: one small offline file that says everything and escapes every name."""
 
+import html
 import json
 import re
 from html.parser import HTMLParser
@@ -12,8 +13,9 @@ from tests.conftest import overconfident
 
 import calibrant
 from calibrant import compare, make
-from calibrant.errors import FileProblem, InvalidInput
+from calibrant.errors import CalibrationWarning, FileProblem, InvalidInput
 from calibrant.reports import Context, report
+from calibrant.reports.fitted import curves_of
 
 VOID = {"meta", "link", "input", "br", "line", "circle", "rect", "polyline", "use"}
 
@@ -85,11 +87,9 @@ def test_names_are_text(text: str) -> None:
 
 
 def test_it_says_everything(text: str, comparison: Any) -> None:
-    import html
-
     shown = html.unescape(text)
     assert comparison.reason in shown
-    for words in ("The data", "The figures", "Recommendation", "calibrant report x.npz", "What more rows would change"):
+    for words in ("The data", "The figures", "What to do", "calibrant report x.npz", "What more rows would change"):
         assert words in shown
     for row in comparison.rows:
         assert f"{row.metrics['nll'].value:.4f}" in shown
@@ -113,16 +113,121 @@ def test_a_measurement_and_a_map_have_pages_too(tmp_path: Path) -> None:
     measured = calibrant.measure(y, p, resamples=50)
     report(measured, tmp_path / "m.html")
     assert measured.verdict.split(":")[0] in (tmp_path / "m.html").read_text()
+    assert "all 4, the largest mean gap first" in (tmp_path / "m.html").read_text()
     report(make("ts").fit(z, y), tmp_path / "c.html")
     text = (tmp_path / "c.html").read_text()
     assert "TemperatureScaling()" in text
     assert _Page(text).open == []
 
 
-def test_many_classes_stay_below_a_megabyte(tmp_path: Path) -> None:
+def test_the_picture_comes_first(text: str, comparison: Any) -> None:
+    places = [
+        text.index(words) for words in ('id="verdict"', "What to do", 'href="#mark-0"', 'id="metrics"', 'id="data"')
+    ]
+    assert places == sorted(places)
+    verdict = text[text.index('id="verdict"') : text.index('id="metrics"')]
+    assert comparison.reason in html.unescape(verdict)
+    assert "before error" in text
+    assert "after error" in text
+
+
+def test_every_figure_shows_its_norm_and_notes(text: str) -> None:
+    assert '<td>ece_crossfit</td><td data-label="norm">2</td>' in text
+    assert '<td>ece</td><td data-label="norm">1</td>' in text
+    assert _numbers(text)["before"]["metrics"]["ece_debiased"]["norm"] == 2
+
+
+def test_an_estimate_without_an_interval_says_why(tmp_path: Path) -> None:
+    found = calibrant.measure([0, 1] * 30, [0.0, 0.4] * 15 + [0.3, 0.0] * 15, resamples=50)
+    assert found.metrics["nll"].low is None
+    report(found, tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text()
+    shown = re.sub(r"<script.*?</script>", "", text, flags=re.S)
+    assert "∞ no interval" in shown
+    assert found.metrics["nll"].note in shown
+    assert "nan" not in shown
+    assert ">inf" not in shown
+
+
+@pytest.fixture(scope="module")
+def event() -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    risk = rng.beta(1, 30, 1500)
+    return risk, (rng.random(1500) < risk / 2).astype(int)
+
+
+def test_an_event_is_an_event_in_its_report(event: tuple[Any, Any], tmp_path: Path) -> None:
+    risk, y = event
+    measured = calibrant.measure(y, risk)
+    report(measured, tmp_path / "m.html")
+    found = compare(risk, y, methods=["platt", "isotonic"], inputs="probabilities", cv=3)
+    report(found, tmp_path / "c.html")
+    for name in ("m.html", "c.html"):
+        text = (tmp_path / name).read_text()
+        assert "most probable class" not in text.lower()
+        shown = re.sub(r"<script.*?</script>", "", text, flags=re.S)
+        assert "accuracy" not in shown.lower()
+        assert "event_rate" in shown
+        assert "The event" in shown
+        assert "up to 0.2, where 99 %" in shown
+    numbers = _numbers((tmp_path / "c.html").read_text())["before"]
+    assert numbers["verdict"] == measured.verdict
+    for name, interval in measured.metrics.items():
+        assert numbers["metrics"][name]["estimate"] == pytest.approx(interval.estimate, rel=1e-5)
+    identity = found["identity"].metrics
+    for name in ("brier", "ece", "nll"):
+        assert identity[name].value == pytest.approx(measured.metrics[name].estimate, rel=1e-6)
+
+
+def test_the_resampling_floor_is_a_bound(text: str) -> None:
+    assert "p ≤ 0.001" in text
+    assert "p = 0.001" not in text
+
+
+@pytest.mark.parametrize("name", ["ts", "vector", "beta", "irm", "irova-ts", "sms", "imax", "bts", "uniform"])
+def test_a_map_shows_its_parameters_and_its_curve(name: str, tmp_path: Path) -> None:
+    z, y = overconfident(300, 3)
+    fitted = make(name).fit(z, y)
+    report(fitted, tmp_path / "c.html")
+    text = (tmp_path / "c.html").read_text()
+    assert _Page(text).open == []
+    assert "What the map answers" in text
+    assert text.count('class="line line') in (1, 3)
+    if name != "uniform":
+        assert "What it has learnt" in text
+    if name == "ts":
+        assert f"{fitted.temperature_:.4g}" in text
+        assert text.count('class="line line') == 1
+
+
+def test_curves_are_what_the_map_answers() -> None:
+    z, y = overconfident(300, 3)
+    fitted = make("vector").fit(z + np.array([2.0, 0.0, -2.0]), y)
+    places, curves = curves_of(fitted)
+    assert list(curves) == ["class 0", "class 1", "class 2"]
+    p = places[40]
+    row = np.log([[p, (1 - p) / 2, (1 - p) / 2]])
+    assert curves["class 0"][40] == pytest.approx(fitted.predict_proba(row)[0, 0])
+    rng = np.random.default_rng(0)
+    risk = rng.random(4000)
+    single = make("isotonic", inputs="probabilities").fit(risk, (rng.random(4000) < risk**2).astype(int))
+    places, curves = curves_of(single)
+    assert curves["class 1"][60] == pytest.approx(single.predict_proba(places[[60]])[0, 1])
+    with pytest.warns(CalibrationWarning):
+        kcal = make("kcal-linear").fit(rng.normal(size=(60, 4)), np.arange(60) % 3)
+    assert curves_of(kcal)[1] == {}
+
+
+def test_many_classes_stay_below_a_megabyte_and_say_which_are_shown(tmp_path: Path) -> None:
     z, y = overconfident(400, 200)
     report(compare(z, y, methods=["ts"], cv=2), tmp_path / "r.html")
-    assert (tmp_path / "r.html").stat().st_size < 1_000_000
+    text = (tmp_path / "r.html").read_text()
+    assert len(text.encode()) < 1_000_000
+    assert "20 of 200, those with the largest mean gap" in text
+    for i in range(1, 21):  # every class has both curves
+        mark = text[text.index(f'<g id="mark-{i}">') :].split("</g>\n", 1)[0]
+        assert '<g class="before">' in mark
+        assert '<g class="after">' in mark
 
 
 def test_wrong_use_is_named(tmp_path: Path) -> None:

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from markupsafe import Markup, escape
 
-from ..metrics.curves import ReliabilityCurve
+from ..metrics.curves import ReliabilityCurve, count_ticks
 from ..selection import Comparison
 from ..selection.result import Curve
+from ..types import Array
 
-__all__ = ["INSIDE", "SIZE", "comparison_marks", "frame_marks", "learning_marks", "reliability_marks"]
+__all__ = [
+    "INSIDE",
+    "MAP",
+    "SIZE",
+    "comparison_marks",
+    "frame_marks",
+    "learning_marks",
+    "map_marks",
+    "reliability_marks",
+]
 
 _LEFT, _TOP, _SIDE, _STRIP = 44, 42, 260, 44
 SIZE = (_LEFT + _SIDE + 12, _TOP + _SIDE + _STRIP + 44)
+_BASE = _TOP + _SIDE + _STRIP + 6  # where the bars of the histogram stand
+MAP = (0, _TOP - 12, _LEFT + _SIDE + 12, _SIDE + 56)  # the curve of a map: no histogram
 INSIDE = (_LEFT - 4, _TOP - 4, _SIDE + 8, _SIDE + _STRIP + 14)  # what small multiples show: no words
 
 
@@ -26,35 +39,92 @@ def _y(value: float) -> str:
     return f"{_TOP + _SIDE * (1 - float(value)):.1f}"
 
 
-def reliability_marks(before: ReliabilityCurve, after: ReliabilityCurve | None, corner: Sequence[str] = ()) -> Markup:
-    """Return the marks of a reliability diagram, to be drawn over `frame_marks`: before hollow, after filled."""
-    parts = []
+def reliability_marks(
+    before: ReliabilityCurve, after: ReliabilityCurve | None, corner: Sequence[str] = (), span: float = 1.0
+) -> Markup:
+    """Return the marks of a reliability diagram, to be drawn over `frame_marks`: before hollow, after filled.
+
+    ``span`` is where the axes end: what lies beyond is left out.
+    """
+    if span < 1:
+        before, after = _within(before, span), None if after is None else _within(after, span)
+    most = max(float(curve.counts.max()) for curve in (before, after) if curve is not None)
+    parts = [_count_axis(most)]
     for name, curve in (("before", before), ("after", after)):
         if curve is not None:
-            parts.append(f'<g class="{name}">{_corp(curve)}{_bins(curve, name)}{_histogram(curve)}</g>')
-    words = ("before", "after") if len(corner) > 1 else ("",)  # each line of a pair has the colour of its marks
+            parts.append(
+                f'<g class="{name}">{_corp(curve)}{_bins(curve, name, span)}{_histogram(curve, most, span)}</g>'
+            )
+    # Each line of a pair has the colour of its marks.
+    words = ("before", "after") if len(corner) > 1 else ("",) * len(corner)
     for i, (line, name) in enumerate(zip(corner, words, strict=True)):
         place = f'x="{_LEFT}" y="{_TOP - 22 + 14 * i}"'
         parts.append(f'<text class="corner {name}" {place}>{escape(f"{name} {line}".strip())}</text>')
     return Markup("".join(parts))
 
 
-def frame_marks() -> Markup:
+def _within(curve: ReliabilityCurve, span: float) -> ReliabilityCurve:
+    """Return the curve of scores up to ``span``, in units of it; what is higher ends at the upper edge."""
+    bins, steps = curve.binned, curve.isotonic
+    near, low = bins.score <= span, steps.left <= span
+    short = {name: np.minimum(getattr(bins, name)[near] / span, 1) for name in ("score", "frequency", "low", "high")}
+    steps = replace(
+        steps,
+        left=steps.left[low] / span,
+        right=np.minimum(steps.right[low] / span, 1),
+        level=np.minimum(steps.level[low] / span, 1),
+    )
+    seen = curve.edges[1:] <= span + 1e-9
+    edges = np.append(curve.edges[:-1][seen], curve.edges[1:][seen][-1:]) / span
+    return replace(
+        curve,
+        binned=replace(bins, weight=bins.weight[near], **short),
+        isotonic=steps,
+        edges=edges,
+        counts=curve.counts[seen],
+    )
+
+
+def frame_marks(span: float = 1.0) -> Markup:
     """Return what all reliability diagrams have in common: grid, axes and diagonal."""
-    ticks = "".join(
+    grid = _grid(_TOP + _SIDE + _STRIP + 22, span)
+    return Markup("".join([grid, *_axis_names(SIZE[1] - 4, "probability said", "share that came true")]))
+
+
+def _grid(below: float, span: float = 1.0) -> str:
+    """Lines and numbers at quarters, those of the horizontal axis at a given height, and the diagonal."""
+    quarters = (0, 0.25, 0.5, 0.75, 1)
+    lines = "".join(
         f'<line class="grid" x1="{_x(t)}" x2="{_x(t)}" y1="{_y(0)}" y2="{_y(1)}"/>'
         f'<line class="grid" x1="{_x(0)}" x2="{_x(1)}" y1="{_y(t)}" y2="{_y(t)}"/>'
-        f'<text x="{_LEFT - 6}" y="{float(_y(t)) + 4:.1f}" text-anchor="end">{t:g}</text>'
-        f'<text x="{_x(t)}" y="{_TOP + _SIDE + _STRIP + 22}" text-anchor="middle">{t:g}</text>'
-        for t in (0, 0.25, 0.5, 0.75, 1)
+        for t in quarters
     )
-    names = (
-        f'<text x="{_LEFT + _SIDE / 2}" y="{SIZE[1] - 4}" text-anchor="middle">probability said</text>'
-        f'<text transform="translate(11 {_TOP + _SIDE / 2}) rotate(-90)" text-anchor="middle">'
-        "share that came true</text>"
+    numbers = "".join(
+        f'<text x="{_LEFT - 6}" y="{float(_y(t)) + 4:.1f}" text-anchor="end">{span * t:g}</text>'
+        f'<text x="{_x(t)}" y="{below}" text-anchor="middle">{span * t:g}</text>'
+        for t in (quarters if span == 1 else quarters[::2])  # halves are short numbers
     )
-    diagonal = f'<line class="diagonal" x1="{_x(0)}" y1="{_y(0)}" x2="{_x(1)}" y2="{_y(1)}"/>'
-    return Markup(f"{ticks}{names}{diagonal}")
+    return f'{lines}{numbers}<line class="diagonal" x1="{_x(0)}" y1="{_y(0)}" x2="{_x(1)}" y2="{_y(1)}"/>'
+
+
+def _axis_names(below: float, across: str, up: str) -> list[str]:
+    middle = f"translate(11 {_TOP + _SIDE / 2}) rotate(-90)"
+    return [
+        f'<text x="{_LEFT + _SIDE / 2}" y="{below}" text-anchor="middle">{across}</text>',
+        f'<text transform="{middle}" text-anchor="middle">{up}</text>',
+    ]
+
+
+def map_marks(places: Array, curves: Mapping[str, Array]) -> Markup:
+    """Return the inside of an SVG of the size of a reliability diagram: what a map answers to what is said."""
+    if not curves:
+        return Markup("")
+    parts = [_grid(_TOP + _SIDE + 18), *_axis_names(_TOP + _SIDE + 38, "probability said", "probability answered")]
+    for i, (name, answers) in enumerate(curves.items()):
+        points = " ".join(f"{_x(p)},{_y(q)}" for p, q in zip(places, answers, strict=True))
+        parts.append(f'<polyline class="line line{i % 6}" points="{points}"><title>{escape(name)}</title></polyline>')
+        parts.append(f'<text class="name{i % 6}" x="{_LEFT + 10}" y="{_TOP + 18 + 15 * i}">{escape(name)}</text>')
+    return Markup("".join(parts))
 
 
 def _corp(curve: ReliabilityCurve) -> str:
@@ -63,12 +133,13 @@ def _corp(curve: ReliabilityCurve) -> str:
     return f'<polyline class="corp" points="{" ".join(dict.fromkeys(points))}"/>'
 
 
-def _bins(curve: ReliabilityCurve, name: str) -> str:
+def _bins(curve: ReliabilityCurve, name: str, span: float) -> str:
     bins, marks = curve.binned, []
     for weight, score, share, low, high in zip(
         bins.weight, bins.score, bins.frequency, bins.low, bins.high, strict=True
     ):
-        words = f"{name}: says {score:.3f}, true {share:.3f} [{low:.3f}, {high:.3f}], {weight:g} rows"
+        said, true, least, most = (span * value for value in (score, share, low, high))
+        words = f"{name}: says {said:.3f}, true {true:.3f} [{least:.3f}, {most:.3f}], {weight:g} rows"
         shape = f'<circle cx="{_x(score)}" cy="{_y(share)}" r="4"/>'
         if name == "after":
             shape = f'<rect x="{float(_x(score)) - 3.5:.1f}" y="{float(_y(share)) - 3.5:.1f}" width="7" height="7"/>'
@@ -77,19 +148,33 @@ def _bins(curve: ReliabilityCurve, name: str) -> str:
     return "".join(marks)
 
 
-def _histogram(curve: ReliabilityCurve) -> str:
+def _histogram(curve: ReliabilityCurve, most: float, span: float) -> str:
     """How many rows say what, as bars on a square-root scale, so that small counts are seen."""
-    heights = np.sqrt(curve.counts / max(float(curve.counts.max()), 1e-300))
-    base, bars = _TOP + _SIDE + _STRIP + 6, []
-    for left, right, height, count in zip(curve.edges[:-1], curve.edges[1:], heights, curve.counts, strict=True):
+    bars = []
+    for left, right, count in zip(curve.edges[:-1], curve.edges[1:], curve.counts, strict=True):
         if count > 0:
-            tall = (_STRIP - 4) * float(height)
+            top = _count_place(float(count), most)
             width = float(_x(right)) - float(_x(left))
-            title = f"<title>{count:g} rows say {left:.2f} to {right:.2f}</title>"
+            title = f"<title>{count:g} rows say {span * left:.2f} to {span * right:.2f}</title>"
             bars.append(
-                f'<rect x="{_x(left)}" y="{base - tall:.1f}" width="{width:.1f}" height="{tall:.1f}">{title}</rect>'
+                f'<rect x="{_x(left)}" y="{top:.1f}" width="{width:.1f}" height="{_BASE - top:.1f}">{title}</rect>'
             )
     return f'<g class="histogram">{"".join(bars)}</g>'
+
+
+def _count_place(count: float, most: float) -> float:
+    """Where the bar of so many rows ends."""
+    return _BASE - (_STRIP - 4) * float(np.sqrt(count / max(most, 1e-300)))
+
+
+def _count_axis(most: float) -> str:
+    """Numbers of rows beside the bars."""
+    parts = []
+    for tick in count_ticks(most, "sqrt"):
+        y, words = _count_place(tick, most), f"{tick:,.0f}" if tick >= 1 else f"{tick:.2g}"
+        parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_LEFT + _SIDE}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(f'<text class="count" x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{words}</text>')
+    return "".join(parts)
 
 
 def _scale(values: Iterable[float], low: float, high: float) -> tuple[float, float]:

@@ -6,7 +6,7 @@ import json
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,17 @@ from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from ..files.atomic import replacing
 from ..metrics import brier_decomposition
-from ..metrics.curves import ReliabilityCurve
+from ..metrics.curves import ReliabilityCurve, reliability_curve
 from ..metrics.summary import Measurement, measure
 from ..selection import Comparison
-from .marks import INSIDE, SIZE, comparison_marks, frame_marks, learning_marks, reliability_marks
-from .meanings import MEANINGS
+from .fitted import curves_of, facts_of, parameters_of
+from .marks import INSIDE, MAP, SIZE, comparison_marks, frame_marks, learning_marks, map_marks, reliability_marks
+from .meanings import meanings_of
 
 __all__ = ["Context", "report"]
+
+SPANS = (0.02, 0.04, 0.1, 0.2, 0.4)  # where 99 % of the rows say no more, they are drawn once more, larger
+KEY = ("accuracy", "event_rate", "ece_crossfit", "nll", "brier")  # the figures beside the picture
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,7 @@ def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
-    environment.filters |= {"figure": _figure, "interval": _interval}
+    environment.filters |= {"figure": _figure}
     return environment.from_string(source)
 
 
@@ -84,50 +88,50 @@ def _figure(value: Any) -> str:
         return "–"
     if isinstance(value, float) and np.isinf(value):
         return "∞"
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
-
-
-def _interval(interval: Any) -> str:
-    return str(interval) if np.isfinite(interval.estimate) else _figure(float(interval.estimate))
+    return f"{value:.4f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _page(result: Any, context: Context) -> dict[str, Any]:
     before: Measurement | None = None
     after: Measurement | None = None
     comparison = result if isinstance(result, Comparison) else None
+    fitted = result if isinstance(result, Calibrator) else None
     decompositions: dict[str, Any] = {}
     if isinstance(result, Measurement):
         before = result
     elif comparison is not None:
-        answers = {name: comparison.answers(name) for name in dict.fromkeys(["identity", comparison.best_])}
-        found = {name: measure(a.labels, a.probabilities, sample_weight=a.weights) for name, a in answers.items()}
-        before, after = found["identity"], found.get(comparison.best_) if comparison.best_ != "identity" else None
-        decompositions = {
-            name: brier_decomposition(a.labels, a.probabilities, sample_weight=a.weights) for name, a in answers.items()
-        }
-    elif not isinstance(result, Calibrator):
+        before, after, decompositions = _judged(comparison)
+    elif fitted is None:
         raise InvalidInput(
             "result is nothing a report can be about",
             seen=type(result).__name__,
             allowed="what measure or compare returns, or a fitted calibrator",
         )
-    fitted = _fitted_facts(result) if isinstance(result, Calibrator) else {}
+    facts = {} if fitted is None else facts_of(fitted)
+    figures = _metrics(before, after)
     return {
         "title": context.title,
         "context": context,
         "before": before,
         "after": after,
         "comparison": comparison,
-        "fitted": fitted,
-        "facts": _fact_table(context.facts or fitted),
+        "facts": _fact_table(context.facts or facts),
+        "parameters": [] if fitted is None else parameters_of(fitted),
+        "curves": Markup("") if fitted is None else map_marks(*curves_of(fitted)),
         "summary": _summary(before, after, comparison, fitted),
-        "metrics": _metrics(before, after),
-        "meanings": MEANINGS,
+        "advice": _advice(before, comparison, fitted),
+        "metrics": figures,
+        "key": [row for row in figures if row[0] in KEY],
+        "notes": list(dict.fromkeys(i.note for _, *pair in figures for i in pair if i is not None and i.note)),
+        "meanings": {} if before is None else meanings_of(before.is_event),
         "decompositions": decompositions,
         "views": _views(before, after, context.class_names),
+        "what": _what(before),
         "frame": frame_marks(),
+        "near": _near(before, after),
         "size": f"0 0 {SIZE[0]} {SIZE[1]}",
         "inside": " ".join(map(str, INSIDE)),
+        "map_size": " ".join(map(str, MAP)),
         "forest": None if comparison is None else comparison_marks(comparison, str(comparison.settings["metric"])),
         "learning": learning_marks(comparison.curves) if comparison is not None and comparison.curves else None,
         "versions": {"calibrant": __version__, "numpy": np.__version__, "python": platform.python_version()},
@@ -135,34 +139,64 @@ def _page(result: Any, context: Context) -> dict[str, Any]:
     }
 
 
+def _judged(comparison: Comparison) -> tuple[Measurement, Measurement | None, dict[str, Any]]:
+    """Measure what the scores as they came and the chosen map answered; the probability of an event as an event."""
+    found, parts = {}, {}
+    for name in dict.fromkeys(["identity", comparison.best_]):
+        told = comparison.answers(name)
+        p = told.probabilities[:, 1] if comparison.settings.get("event") else told.probabilities
+        found[name] = measure(told.labels, p, sample_weight=told.weights)
+        parts[name] = brier_decomposition(told.labels, p, sample_weight=told.weights)
+    before, after = found["identity"], None if comparison.best_ == "identity" else found[comparison.best_]
+    return before, None if after is None else _same_classes(before, after, comparison), parts
+
+
+def _same_classes(before: Measurement, after: Measurement, comparison: Comparison) -> Measurement:
+    """Return what was measured afterwards with the curves of the classes that are drawn before."""
+    wanted = [curve.view for curve in before.class_curves]
+    if wanted == [curve.view for curve in after.class_curves]:
+        return after
+    told = comparison.answers(comparison.best_)
+    known = {"sample_weight": told.weights, "classes": np.arange(told.probabilities.shape[1])}
+    curves = [reliability_curve(told.labels, told.probabilities, view=int(name), **known) for name in wanted]
+    return replace(after, class_curves=tuple(curves))
+
+
 def _summary(
-    before: Measurement | None, after: Measurement | None, comparison: Comparison | None, fitted: dict[str, Any]
-) -> list[str]:
-    words = [before.verdict] if before is not None else []
+    before: Measurement | None, after: Measurement | None, comparison: Comparison | None, fitted: Calibrator | None
+) -> list[tuple[str, str]]:
+    """What was found: pairs of whom it is about ("before", "after" or "") and words."""
+    if fitted is not None:
+        lines = str(fitted.fit_report_).splitlines()
+        return [("", f"{repr(fitted)[:120]}, fitted on {fitted.n_samples_:,} rows. " + "; ".join(lines) + ".")]
+    words = [("before" if after is not None else "", before.verdict)] if before is not None else []
     if after is not None and comparison is not None:
-        words.append(f"After {comparison.best_}: {after.verdict}")
-    if comparison is not None:
-        words.append(f"Recommended: {comparison.best_}. Why is said below, under Recommendation.")
-    if fitted:
-        words.append(f"{fitted['map']} was fitted on {fitted['rows']} rows.")
+        words.append((f"after {comparison.best_}", after.verdict))
     return words
 
 
-def _fitted_facts(fitted: Calibrator) -> dict[str, Any]:
-    told = fitted.fit_report_
-    return {
-        "map": repr(fitted),
-        "rows": fitted.n_samples_,
-        "classes": len(fitted.classes_),
-        "converged": "yes" if told.converged else "no",
-        f"{told.loss} before": told.loss_before,
-        f"{told.loss} after": told.loss_after,
-        f"held-out {told.loss} before": told.held_out_before,
-        f"held-out {told.loss} after": told.held_out_after,
-        "keeps": fitted.traits.preserves,
-        "at a bound": ", ".join(told.at_bound) or "nothing",
-        "messages": "; ".join(told.messages) or "none",
-    }
+def _advice(before: Measurement | None, comparison: Comparison | None, fitted: Calibrator | None) -> str:
+    """What to do."""
+    if comparison is not None:
+        take = "Leave the scores as they are." if comparison.best_ == "identity" else f"Take {comparison.best_}."
+        return f"{take} {comparison.reason}"
+    if fitted is not None:
+        if fitted.fit_report_.harms:
+            return "Leave the scores as they are: on other rows this map does worse than none."
+        return "Apply it to scores of the same model with predict_proba, and measure the answers on rows of their own."
+    assert before is not None  # a report is about one of the three
+    if before.shape == "none":
+        return "Nothing needs correcting by what these rows can tell; more rows would narrow what remains possible."
+    return (
+        "Compare maps on rows the model was not trained on (calibrant compare, or calibrant.compare) and take the best."
+    )
+
+
+def _what(before: Measurement | None) -> str:
+    """What was measured, in words."""
+    if before is None:
+        return ""
+    return f"{before.n:,} rows of " + ("one event" if before.is_event else f"{before.n_classes} classes")
 
 
 def _fact_table(facts: Mapping[str, Any]) -> tuple[list[str], list[tuple[str, list[Any]]]]:
@@ -175,24 +209,37 @@ def _fact_table(facts: Mapping[str, Any]) -> tuple[list[str], list[tuple[str, li
 def _metrics(before: Measurement | None, after: Measurement | None) -> list[tuple[str, Any, Any]]:
     if before is None:
         return []
-    first = {"accuracy": before.accuracy, **before.metrics}
-    second = {} if after is None else {"accuracy": after.accuracy, **after.metrics}
-    return [(name, interval, second.get(name)) for name, interval in first.items()]
+    second = {} if after is None else after.figures
+    return [(name, interval, second.get(name)) for name, interval in before.figures.items()]
 
 
 def _views(before: Measurement | None, after: Measurement | None, names: tuple[str, ...]) -> list[dict[str, Any]]:
-    """The diagrams: the top label first, then the classes, those with the largest harm first."""
+    """The diagrams: that of the event or top label first, then the classes, those with the largest harm first."""
     if before is None:
         return []
     top = [f"error {before.metrics['ece_crossfit']}"] + (
         [] if after is None else [f"error {after.metrics['ece_crossfit']}"]
     )
-    views = [_view("Most probable class", before.curve, None if after is None else after.curve, top)]
+    first = "The event" if before.is_event else "Most probable class"
+    views = [_view(first, before.curve, None if after is None else after.curve, top)]
     later = {} if after is None else {curve.view: curve for curve in after.class_curves}
     for curve in sorted(before.class_curves, key=_harm, reverse=True):
         name = names[int(curve.view)] if curve.view.isdigit() and int(curve.view) < len(names) else curve.view
         views.append(_view(name, curve, later.get(curve.view), [f"mean gap {_harm(curve):.4f}"]))
     return views
+
+
+def _near(before: Measurement | None, after: Measurement | None) -> dict[str, Any] | None:
+    """The same diagram of small probabilities, where an event is rare."""
+    if before is None or not before.is_event:
+        return None
+    below = np.cumsum(before.curve.counts)
+    reached = before.curve.edges[1:][np.searchsorted(below, 0.99 * below[-1])]
+    span = next((span for span in SPANS if reached <= span), None)
+    if span is None:
+        return None
+    later = None if after is None else after.curve
+    return {"span": span, "marks": Markup(frame_marks(span) + reliability_marks(before.curve, later, (), span))}
 
 
 def _view(name: str, before: ReliabilityCurve, after: ReliabilityCurve | None, corner: list[str]) -> dict[str, Any]:
