@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_para
 from .arrays import best_column
 from .calibrator import Calibrator
 from .errors import InvalidInput, caution
-from .fitted_pair import METHODS, FittedPair, Held, fit_map, fit_maps, hold_out, pick_method, scores_of
+from .fitted_pair import METHODS, FittedPair, Held, fit_map, hold_out, pick_method, scores_of
 from .parameters import AnyOf, Instance, Integer, OneOf, check_parameters
 from .registry import make
 from .validation import as_labels, as_weights
@@ -38,7 +38,8 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     estimator : classifier
         Anything with ``fit`` and one of the score methods: a pipeline, a search, a `FrozenEstimator`.
     calibrator : Calibrator or str
-        A map, or its registered name. It is cloned; its ``inputs`` and ``classes`` are set by the method of scores.
+        A map, or its registered name; by default a blend of maps of every kind, weighed by their held-out losses.
+        It is cloned; its ``inputs`` and ``classes`` are set by the method of scores.
     cv : int, splitter, iterable of (train, test) or "prefit"
         How rows are held out. "prefit", or a `FrozenEstimator`, uses the estimator as it is and fits the map on all
         rows, which the estimator must not have seen.
@@ -46,9 +47,9 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Where scores come from. The first two give logits, the last probabilities. "auto" takes the first of the
         three, in this order, that the estimator has; the values play no role.
     ensemble : bool
-        True: one estimator and one map a split, whose probabilities are averaged (a split that holds out rows of one
-        class only uses the map of all held-out rows). False: one map, fitted on the
-        held-out scores of all splits together, and one estimator, fitted on all rows.
+        True: one estimator a split, whose calibrated probabilities are averaged. False: one estimator, fitted on all
+        rows. Either way there is one map, fitted on the held-out scores of all splits together: a map for each split
+        would learn from a fifth of the rows.
     n_jobs : int, optional
         Splits fitted at the same time, by joblib.
 
@@ -82,7 +83,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def __init__(
         self,
         estimator: Any,
-        calibrator: Calibrator | str = "ts",
+        calibrator: Calibrator | str = "blend",
         *,
         cv: Any = 5,
         response_method: str = "auto",
@@ -220,12 +221,12 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             Held(scores, labels[test], None if weights is None else weights[test])
             for (_, scores), (_, test) in zip(parts, splits, strict=True)
         ]
-        if self.ensemble:
-            fitted = zip((estimator for estimator, _ in parts), fit_maps(calibrator, held, method), strict=True)
-        else:
+        estimators = [estimator for estimator, _ in parts]
+        if not self.ensemble:
             whole: Any = clone(self.estimator)
-            fitted = [(whole.fit(X, y, **params), fit_map(calibrator, Held.joined(held), method))]
-        self.calibrated_classifiers_ = [FittedPair(e, c, self.classes_, method) for e, c in fitted]
+            estimators = [whole.fit(X, y, **params)]
+        fitted = fit_map(calibrator, Held.joined(held), method)
+        self.calibrated_classifiers_ = [FittedPair(e, fitted, self.classes_, method) for e in estimators]
 
 
 def _target(y: Any) -> NDArray[Any]:

@@ -11,9 +11,9 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params
 
 from .calibrator import Calibrator
-from .errors import InvalidInput, caution
+from .errors import InvalidInput
 
-__all__ = ["METHODS", "FittedPair", "Held", "fit_map", "fit_maps", "hold_out", "pick_method", "scores_of"]
+__all__ = ["METHODS", "FittedPair", "Held", "fit_map", "hold_out", "pick_method", "scores_of"]
 
 # What each method gives, and the score of a class that the estimator has never seen.
 METHODS = {"decision_function": "logits", "predict_log_proba": "logits", "predict_proba": "probabilities"}
@@ -27,12 +27,6 @@ class Held:
     scores: NDArray[np.floating]
     labels: NDArray[np.int64]
     weights: NDArray[np.float64] | None
-
-    @property
-    def has_one_class(self) -> bool:
-        """Whether all rows with a positive weight have the same label."""
-        labels = self.labels if self.weights is None else self.labels[self.weights > 0]
-        return len(labels) == 0 or labels.min() == labels.max()
 
     @staticmethod
     def joined(parts: list[Held]) -> Held:
@@ -95,21 +89,6 @@ def scores_of(estimator: Any, X: Any, classes: NDArray[Any], method: str) -> NDA
     full = np.full((len(scores), len(classes)), _NEVER[METHODS[method]], dtype=scores.dtype)
     full[:, np.searchsorted(classes, seen)] = scores
     return full
-
-
-def fit_maps(calibrator: Calibrator, held: list[Held], method: str) -> list[Calibrator]:
-    """Fit a copy of the map on the held-out rows of each split.
-
-    Rows of one class alone fit no map: such a split takes the map of the held-out rows of all splits.
-    """
-    lonely = sum(part.has_one_class for part in held)
-    if not lonely or len(held) == 1:
-        return [fit_map(calibrator, part, method) for part in held]
-    caution(
-        f"{lonely} of {len(held)} splits hold out rows of one class only; they use the map fitted on all held-out rows"
-    )
-    pooled = fit_map(calibrator, Held.joined(held), method)
-    return [pooled if part.has_one_class else fit_map(calibrator, part, method) for part in held]
 
 
 def fit_map(calibrator: Calibrator, held: Held, method: str) -> Calibrator:

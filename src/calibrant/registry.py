@@ -66,6 +66,13 @@ def _after_ts(then: Calibrator) -> Calibrator:
     return Chain([TemperatureScaling(), then])
 
 
+def _blend() -> Calibrator:
+    """Maps of every kind, each weighed by the probability that it is the best on other rows."""
+    parts = [EnsembleTemperatureScaling(), _shared(Isotonic(strict=True)), OneVsRest(Isotonic())]
+    parts += [StructuredScaling("vector"), StructuredScaling(), OneVsRest(BayesianBinning())]
+    return Mixture(parts, weights="likely", cv=5)
+
+
 _ENTRIES = [
     Entry("identity", Identity, "leaves the scores alone", ""),
     Entry("uniform", Uniform, "1/K for every class", ""),
@@ -125,6 +132,7 @@ _ENTRIES = [
     ),
     Entry("svs", partial(StructuredScaling, "vector"), "vector scaling, strengths by evidence", "Berta et al. 2026"),
     Entry("sms", StructuredScaling, "matrix scaling, strengths by evidence", "Berta et al. 2026"),
+    Entry("blend", _blend, "several maps, mixed by their losses on held-out rows", "Yao et al. 2018, §3.4"),
     Entry("vector", VectorScaling, "a slope and an intercept a class", "Guo et al. 2017"),
     Entry("matrix", MatrixScaling, "a full matrix and intercepts", "Guo et al. 2017"),
     Entry("matrix-odir", partial(MatrixScaling, "odir"), "off-diagonals and intercepts penalised", "Kull et al. 2019"),
