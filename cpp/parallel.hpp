@@ -52,4 +52,10 @@ void for_blocks(std::int64_t n, std::int64_t k, int threads, Work work, std::int
     if (failure) std::rethrow_exception(failure);
 }
 
+// Adds the blocks' partial sums in the order of the blocks.
+inline void add_up(const std::vector<double>& parts, std::int64_t width, double* out) {
+    for (std::int64_t j = 0; j < width; ++j) out[j] = 0;
+    for (std::size_t i = 0; i < parts.size(); ++i) out[i % width] += parts[i];
+}
+
 }  // namespace calibrant

@@ -106,22 +106,54 @@ CALIBRANT_INLINE double log_positive(double x) {
     return (exponent - magic) * 0.69314718055994530942 + 2.0 * s * ((last * (q2 * q2) + high) * (q2 * q2) + low);
 }
 
-// Four vectors at a time, as one would wait for itself.
+// The sum and the largest of `count` values, a power of two, by halves: compilers make vectors of that.
+template <std::int64_t count, class T>
+CALIBRANT_INLINE T folded_sum(const T* values) {
+    if constexpr (count == 1) {
+        return values[0];
+    } else {
+        T sums[count / 2];
+#pragma omp simd
+        for (std::int64_t l = 0; l < count / 2; ++l) sums[l] = values[l] + values[l + count / 2];
+        return folded_sum<count / 2>(sums);
+    }
+}
+
+template <std::int64_t count, class T>
+CALIBRANT_INLINE T folded_max(const T* values) {
+    if constexpr (count == 1) {
+        return values[0];
+    } else {
+        const T* upper = values + count / 2;
+        T tops[count / 2];
+#pragma omp simd
+        for (std::int64_t l = 0; l < count / 2; ++l) tops[l] = values[l] > upper[l] ? values[l] : upper[l];
+        return folded_max<count / 2>(tops);
+    }
+}
+
+// The largest of at least `width` scores; the last window overlaps the one before, which a maximum does not mind.
+template <std::int64_t width, class T>
+CALIBRANT_INLINE T window_max(const T* z, std::int64_t k) {
+    T tops[width];
+    for (std::int64_t l = 0; l < width; ++l) tops[l] = z[l];
+    for (std::int64_t j = width; j + width <= k; j += width) {
+#pragma omp simd
+        for (std::int64_t l = 0; l < width; ++l) tops[l] = z[j + l] > tops[l] ? z[j + l] : tops[l];
+    }
+    const T* last = z + k - width;
+#pragma omp simd
+    for (std::int64_t l = 0; l < width; ++l) tops[l] = last[l] > tops[l] ? last[l] : tops[l];
+    return folded_max<width>(tops);
+}
+
 template <class T>
 CALIBRANT_INLINE T row_max(const T* z, std::int64_t k) {
-    constexpr std::int64_t width = 128 / sizeof(T);
+    constexpr std::int64_t wide = 64 / sizeof(T), narrow = 16 / sizeof(T);  // the largest and the smallest registers
+    if (k >= wide) return window_max<wide>(z, k);
+    if (k >= narrow) return window_max<narrow>(z, k);
     T top = z[0];
-    std::int64_t j = 0;
-    if (k >= width) {
-        T tops[width];
-        for (std::int64_t l = 0; l < width; ++l) tops[l] = z[l];
-        for (j = width; j + width <= k; j += width) {
-#pragma omp simd
-            for (std::int64_t l = 0; l < width; ++l) tops[l] = z[j + l] > tops[l] ? z[j + l] : tops[l];
-        }
-        for (std::int64_t l = 0; l < width; ++l) top = tops[l] > top ? tops[l] : top;
-    }
-    for (; j < k; ++j) top = z[j] > top ? z[j] : top;
+    for (std::int64_t j = 1; j < k; ++j) top = z[j] > top ? z[j] : top;
     return top;
 }
 

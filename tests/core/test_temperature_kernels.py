@@ -55,6 +55,51 @@ def test_sums_equal_their_twin(n, k, seed, beta, loss):
     np.testing.assert_allclose(alone[0], together.sum(axis=0), rtol=1e-8, atol=1e-8)
 
 
+LENGTHS = [2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 511, 513, 1023, 1024, 1030, 2050]
+
+
+@pytest.mark.parametrize("k", LENGTHS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_of_any_length_have_no_remainder(k, dtype):
+    """Short rows lie side by side and long ones end in a window: every length near a border, for 19 rows."""
+    z, y, w = problem(19, k, k, dtype)
+    z[::3, 0] = -np.inf
+    y[y == 0] = k - 1
+    tolerance = {"rtol": 1e-4, "atol": 1e-4} if dtype == np.float32 else {"rtol": 1e-10, "atol": 1e-10}
+    p, b = softmax(0.7 * z.astype(np.float64), axis=1), softmax(z.astype(np.float64), axis=1)
+    nll, brier = (_core.temperature_sums(z, y, w, None, np.array([0.7]), loss, 1)[0] for loss in (0, 1))
+    label = p[np.arange(19), y]
+    np.testing.assert_allclose(nll[0], -(w @ np.log(label)), **tolerance)
+    np.testing.assert_allclose(brier[0], w @ ((p**2).sum(1) - 2 * label + 1), **tolerance)
+    assert np.isfinite([nll, brier]).all()
+    np.testing.assert_allclose(_core.temperature_rows(z, y, 0.7, 1)[:, 0], label, **tolerance)
+    sums = _core.ensemble_sums(z, y, w, 0.7, 1)
+    np.testing.assert_allclose(sums[[2, 7]], [w @ (p * b).sum(1), w @ (b * b).sum(1)], **tolerance)
+    out = np.empty_like(z)
+    _core.ensemble_apply(z, 0.7, 0.5, 0.4, 0.0, 1, out)
+    np.testing.assert_allclose(out, 0.5 * p + 0.4 * b, **tolerance)
+    assert (out[::3, 0] == 0).all()
+
+
+@pytest.mark.parametrize("k", [2, 10, 63, 64, 100])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_row_has_the_same_bits_alone_as_among_others(k, dtype):
+    z, y, _ = problem(37, k, 5, dtype)
+    together, alone = np.empty_like(z), np.empty_like(z)
+    _core.ensemble_apply(z, 0.7, 0.5, 0.4, 0.1, 1, together)
+    for i in range(len(z)):
+        _core.ensemble_apply(z[i : i + 1], 0.7, 0.5, 0.4, 0.1, 1, alone[i : i + 1])
+    assert (alone == together).all()
+    rows = [_core.temperature_rows(z[i : i + 1], y[i : i + 1], 0.7, 1) for i in range(len(z))]
+    assert (np.concatenate(rows) == _core.temperature_rows(z, y, 0.7, 1)).all()
+
+
+@pytest.mark.parametrize("loss", [0, 1])
+def test_a_beta_that_no_float_holds_gives_no_number(loss):
+    z, y, w = problem(20, 10, 4, np.float32)
+    assert np.isnan(_core.temperature_sums(z, y, w, None, np.array([1e40]), loss, 1)).all()
+
+
 @pytest.mark.parametrize("loss", [0, 1])
 def test_float32_agrees_with_float64(loss):
     z, y, w = problem(500, 100, 1, np.float32)
