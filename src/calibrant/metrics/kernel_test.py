@@ -58,7 +58,8 @@ def label_steps(p: Array) -> Array:
 def drawn_labels(steps: Array, resamples: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return labels drawn from the rows, shape (resamples, n)."""
     n, k = steps.shape
-    places = np.searchsorted(steps.ravel(), rng.random((resamples, n)) + np.arange(n), side="right")
+    wanted = np.ascontiguousarray((rng.random((resamples, n)) + np.arange(n)).T)  # row by row, as the steps lie
+    places = np.searchsorted(steps.ravel(), wanted, side="right").T
     return np.minimum(places - np.arange(n) * k, k - 1)
 
 

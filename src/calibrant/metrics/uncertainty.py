@@ -156,12 +156,14 @@ def error_interval(
     """
     estimator = choice.get("estimator", "binned")
     norm = choice.get("norm") or default_norm(estimator)
-    groups = _groups(forecasts, choice)
+    by_class = is_view(choice, "class_wise", "marginals") and not forecasts.is_event
+    pairs = None if by_class else next(iter(_groups(forecasts, choice)), None)
     if estimator == "crossfit":
+        groups = _groups(forecasts, choice) if pairs is None else [pairs]
         settings = {name: choice[name] for name in ("folds", "random_state") if choice.get(name) is not None}
         found = crossfit_interval(groups, confidence, norm, **settings)
     elif norm == "max" and estimator != "ks":
-        found = _largest_gap(groups, choice, estimate, confidence)
+        found = _largest_gap(pairs, choice, estimate, confidence)
     else:
         sampled = {k: v for k, v in resampled_choice(choice).items() if k not in ("classes", "marginals")}
         sampled["view"] = "class_wise" if is_view(choice, "marginals") else choice.get("view", "top_label")
@@ -170,7 +172,7 @@ def error_interval(
         found = from_resamples(estimate, values, confidence, 1.0, centre=centre, power=power)
     if pvalue is None:
         pvalue = _evidence(forecasts, choice, _enough(resamples, confidence), rng)
-    return _with_evidence(replace(found, norm=norm), pvalue, groups[0] if len(groups) == 1 else None)
+    return _with_evidence(replace(found, norm=norm), pvalue, pairs)
 
 
 def _resampled(forecasts: Forecasts, options: dict[str, Any], resamples: int, rng: np.random.Generator) -> Floats:
@@ -181,10 +183,10 @@ def _resampled(forecasts: Forecasts, options: dict[str, Any], resamples: int, rn
     return np.concatenate([fast(many) for many in resamples_of(pairs, resamples, rng)])
 
 
-def _largest_gap(groups: Sequence[Pairs], choice: dict[str, Any], estimate: float, confidence: float) -> Interval:
-    if len(groups) == 1 and choice.get("estimator", "binned") == "binned":
+def _largest_gap(pairs: Pairs | None, choice: dict[str, Any], estimate: float, confidence: float) -> Interval:
+    if pairs is not None and choice.get("estimator", "binned") == "binned":
         edges = {name: choice[name] for name in ("bins", "edges") if choice.get(name) is not None}
-        return largest_gap_interval(groups[0], estimate, confidence, **edges)
+        return largest_gap_interval(pairs, estimate, confidence, **edges)
     note = "the largest of many noisy gaps has no interval that covers"
     return Interval(estimate, None, None, confidence, np.nan, 0.0, "none", "max", note)
 
