@@ -186,8 +186,10 @@ def beta_bounds(data: Data) -> tuple[float, float]:
 
 
 def _spreads(block: Block, most: int | None) -> tuple[float, int]:
-    some = block.logits[:most]
-    return float(np.std(some, axis=1, dtype=np.float64).sum()), len(some)
+    centred = block.logits[:most].astype(np.float64)
+    centred -= np.einsum("ij->i", centred)[:, None] / centred.shape[1]  # for rows of few scores twice as fast as np.std
+    deviations = np.sqrt(np.einsum("ij,ij->i", centred, centred) / centred.shape[1])
+    return float(deviations.sum()), len(centred)
 
 
 def _at(data: Data, loss: str, beta: float) -> LineSums:
