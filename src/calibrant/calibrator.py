@@ -78,6 +78,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     _traits: ClassVar[Traits]
     _constraints: ClassVar[Mapping[str, Any]] = {}
     _labels_of_its_own: ClassVar[bool] = False  # predict follows another rule than the most probable class
+    _sees_zeros: ClassVar[bool] = False  # a fit is given -inf as it came, for maps that read it anew for each split
     _learnt: ClassVar[tuple[str, ...]] = ()  # fitted attributes that hold what was learnt, for `n_parameters_`
     _made_as: str = ""  # the registered name that `calibrant.make` was asked for
     _state_constraints: ClassVar[Mapping[str, Any]] = {}  # the same for fitted attributes read from a file
@@ -137,7 +138,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         embedded = self.traits.needs == "embeddings"
         if isinstance(scores, Scan):
             refuse_beside_a_scan(y, sample_weight)
-            return scores.given(self.inputs, self.classes, exact=self.saturated == "exact", embedded=embedded)
+            reading = None if self._sees_zeros else self.saturated
+            return scores.given(self.inputs, self.classes, saturated=reading, embedded=embedded)
         valid = self._read(scores)
         k = None if embedded else valid.logits.shape[1]
         labels, classes = as_labels(y, k, len(valid.logits), self.classes, valid.columns)
@@ -148,7 +150,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             if valid.has_minus_infinity:
                 counts = count_zeros(logits, labels, weights)
             zero = zero_level(counts, len(classes))
-            if valid.has_minus_infinity:
+            if valid.has_minus_infinity and not self._sees_zeros:
                 logits = floored(logits) if self.saturated == "exact" else read_zeros(logits, zero)
         block = Block(logits, labels, weights, len(classes))
         if weights is not None and not weights.all():

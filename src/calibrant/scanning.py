@@ -65,10 +65,13 @@ class Scan:
 
     batches: Batches
 
-    def given(self, inputs: str, classes: Any, *, exact: bool, embedded: bool) -> Given:
-        """Check all rows by one pass, and return them as data whose blocks are checked and read anew at each pass."""
+    def given(self, inputs: str, classes: Any, *, saturated: str | None, embedded: bool) -> Given:
+        """Check all rows by one pass, and return them as data whose blocks are checked and read anew at each pass.
+
+        ``saturated`` says what a zero means, as for `Calibrator`; None leaves it as it came.
+        """
         facts = _facts(self.batches, inputs, classes, embedded)
-        source = _Source(self.batches, facts, inputs, exact, embedded)
+        source = _Source(self.batches, facts, inputs, saturated, embedded)
         data = in_stream(source, len(facts.classes), facts.columns, facts.dtype)
         return Given(data, facts.classes, facts.names, facts.zero)
 
@@ -171,7 +174,7 @@ class _Source:
     batches: Batches
     facts: _Facts
     inputs: str
-    exact: bool
+    saturated: str | None
     embedded: bool
 
     def __call__(self) -> Iterator[Block]:
@@ -183,8 +186,8 @@ class _Source:
         known = self.facts
         valid = as_embeddings(batch.scores) if self.embedded else as_scores(batch.scores, self.inputs)
         logits = valid.logits
-        if not self.embedded:
-            logits = floored(logits) if self.exact else read_zeros(logits, known.zero)
+        if not self.embedded and self.saturated is not None:
+            logits = floored(logits) if self.saturated == "exact" else read_zeros(logits, known.zero)
         width = None if self.embedded else known.columns
         labels, _ = as_labels(batch.labels, width, len(logits), known.classes)
         weights = as_weights(batch.weights, len(labels))

@@ -3,7 +3,6 @@
 import json
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from threading import Barrier
 from typing import Any
 
@@ -16,8 +15,6 @@ from calibrant import AutoCalibrator, compare, registry
 from calibrant.calibrator import Calibrator
 from calibrant.errors import InvalidInput
 from calibrant.metrics import nll
-from calibrant.selection.choice import choose
-from calibrant.selection.result import Estimate, Row
 from calibrant.selection.splits import folds, group_folds, subsample
 
 
@@ -216,23 +213,6 @@ def test_wrong_options_are_named(options: dict[str, Any], words: str) -> None:
         compare(z, y, **{"methods": ["ts"], **options})
 
 
-def test_one_standard_error_prefers_the_simple() -> None:
-    def row(name: str, value: float, gap: float, error: float, parameters: float) -> Row:
-        return Row(name, {"nll": Estimate(value, 1.0)}, {}, {"nll": Estimate(gap, error)}, parameters)
-
-    rows = [row("big", 0.50, 0.0, 0.0, 100), row("small", 0.51, 0.01, 0.02, 1), row("tiny", 0.6, 0.1, 0.02, 0)]
-    assert [r.name for r in choose(rows, "nll")] == ["small", "big"]
-
-
-def test_among_maps_of_one_effective_parameter_the_one_that_learnt_least_is_simplest() -> None:
-    def row(name: str, value: float, parameters: float, learnt: float) -> Row:
-        gap = {"nll": Estimate(value - 0.5, 0.1)}
-        return Row(name, {"nll": Estimate(value, 1.0)}, {}, gap, parameters, learnt=learnt)
-
-    rows = [row("matrix", 0.50, 1.0, 20), row("ts", 0.51, 1.001, 1), row("vector", 0.505, 1.0, 8)]
-    assert [r.name for r in choose(rows, "nll")] == ["ts", "matrix"]
-
-
 def test_parameters_are_those_of_the_fitted_maps() -> None:
     z, y = overconfident(300, 4)
     found = compare(z, y, methods=["ts", "hoki", "kcal-logits"], cv=3)
@@ -290,15 +270,6 @@ def test_zeros_are_judged_as_predict_proba_reads_them() -> None:
             assert np.isfinite(expected).all() or saturated == "exact"
 
 
-def test_auto_calibrator_judges_zeros_as_it_answers_them() -> None:
-    p = np.array([[1.0, 0.0], [0.0, 1.0]] * 40)
-    y = np.array([0, 1] * 39 + [1, 0])
-    auto = AutoCalibrator(["ts"], cv=4, inputs="probabilities").fit(p, y)
-    assert auto.fit_report_.held_out_before is not None
-    answer = calibrant.Identity(inputs="probabilities").fit(p, y).predict_proba(p)
-    assert auto.fit_report_.held_out_before == pytest.approx(nll(y, answer))
-
-
 def test_comparisons_at_once_leave_the_threads_alone() -> None:
     """Neither sees the limits of the other, nor does the process, and the figures are those of one alone."""
     z, y = overconfident(300, 4)
@@ -333,17 +304,6 @@ def test_subsamples_are_stratified() -> None:
     rows = subsample(np.arange(100), labels, 20, np.random.default_rng(0))
     assert len(np.unique(rows)) == 20
     assert (labels[rows] == 1).sum() == 2
-
-
-def test_auto_calibrator_is_a_calibrator(tmp_path: Path) -> None:
-    z, y = overconfident(300, 4)
-    auto = AutoCalibrator(methods=["ts", "platt"], cv=3).fit(z, y)
-    assert auto.best_ == "ts"
-    assert auto.traits.preserves_accuracy
-    auto.save(tmp_path / "m.calibrant")
-    loaded = calibrant.load(tmp_path / "m.calibrant")
-    assert loaded.predict_proba(z).tobytes() == auto.predict_proba(z).tobytes()
-    assert loaded.reason_ == auto.reason_
 
 
 def test_all_maps_run_on_a_small_problem() -> None:

@@ -88,7 +88,7 @@ def whole_numbers(ctx: click.Context, parameter: click.Parameter, text: str | No
 
 
 _COMPARE_OPTIONS = [
-    click.option("--methods", default="fast", show_default=True, help="fast, all, or names with commas."),
+    click.option("--methods", default="default", show_default=True, help="default, fast, all, or names with commas."),
     click.option("--cv", type=click.IntRange(min=2), help="Folds; 5 where there is no test part."),
     click.option("--repeats", type=click.IntRange(min=1), default=1, show_default=True, help="Deals of the folds."),
     click.option("--test", metavar="FILE", help="Judge on the rows of this file."),

@@ -11,18 +11,18 @@ import numpy as np
 from ..calibrator import Calibrator
 from ..fits.report import FitReport
 from ..parameters import Instance, Integer, OneOf
-from ..passes import Block, in_memory
+from ..passes import Block
 from ..registry import make_seeded
 from ..traits import Traits
 from ..types import Floats
 from .compare import compare_problems
-from .problem import Problem
+from .problem import Problem, read_split
 
 __all__ = ["AutoCalibrator"]
 
 
 class AutoCalibrator(Calibrator):
-    """Compares maps by cross-validation, takes the simplest good one and fits it on all rows.
+    """Compares maps by cross-validation as `compare` does, and fits the one it chooses on all rows.
 
     Parameters
     ----------
@@ -44,6 +44,7 @@ class AutoCalibrator(Calibrator):
     """
 
     _identifier = "auto-calibrator"
+    _sees_zeros = True
     _constraints: ClassVar[Mapping[str, Any]] = {
         "cv": Integer(2),
         "repeats": Integer(1),
@@ -58,7 +59,7 @@ class AutoCalibrator(Calibrator):
 
     def __init__(
         self,
-        methods: str | Sequence[str] = "fast",
+        methods: str | Sequence[str] = "default",
         *,
         cv: int = 5,
         repeats: int = 1,
@@ -87,7 +88,8 @@ class AutoCalibrator(Calibrator):
         return Traits("scaling", "top label" if self.preserve_accuracy else "nothing", "full", "n", sees="sample")
 
     def _fit_rows(self, sample: Block) -> FitReport:
-        problem = Problem(sample.logits, sample.labels, sample.weights, np.arange(sample.n_classes))
+        exact = self.saturated == "exact"
+        problem = Problem(sample.logits, sample.labels, sample.weights, np.arange(sample.n_classes), exact=exact)
         folds = max(2, min(int(self.cv), sample.n // 2))
         found = compare_problems(
             problem,
@@ -105,7 +107,8 @@ class AutoCalibrator(Calibrator):
         self.best_, self.reason_ = found.best_, found.reason
         self.table_ = found.to_dict()["rows"]
         self.map_ = make_seeded(self.best_, self.random_state)
-        report = self.map_.fit_data(in_memory(sample))
+        every = np.arange(sample.n)
+        report = self.map_.fit_data(read_split(self.map_, problem, every, problem, every)[0])
         row, identity = found[self.best_], found["identity"]
         gain = row.against_identity[self.metric]
         return FitReport(

@@ -5,27 +5,41 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .result import Curve, Row
+from .result import Curve, Estimate, Row
 
 __all__ = ["choose", "explain"]
 
-_CLEAR = 2.0  # standard errors
+# How near the lowest held-out loss is near enough, in standard errors of the paired difference to it. What the rule
+# costs is in docs/evidence/choice.md; any simpler map within one error could cost a third of the loss at 200 rows.
+_NOISE = 1.0  # the identity, as a gain may be luck, and the blend, as the lowest of many losses is so by luck in part
+_SIMPLER = 0.25  # any other simpler map
+_IMMATERIAL = 0.002  # of the loss: so little, within one standard error, is not worth parameters
+_CLEAR = 2.0  # standard errors beyond which a gain is clear
 
 
 def choose(rows: Sequence[Row], metric: str) -> tuple[Row, Row]:
-    """Return (simplest good map, lowest loss): among eligible maps within one standard error of the lowest.
+    """Return (the map to take, the one with the lowest loss), among eligible maps.
 
-    The error is that of the paired difference to the lowest, so maps that err on the same rows are told apart.
+    The map to take is the first of these that is near the lowest loss: the identity (within one standard error), the
+    blend (within one), the simplest map (within a quarter, or within one and 0.2 % of the loss). The error is that of
+    the paired difference to the lowest, so maps that err on the same rows are told apart.
     """
     candidates = [row for row in rows if row.metrics and row.eligible]
     lowest = min(candidates, key=lambda row: (row.metrics[metric].value, row.size))
-    good = [row for row in candidates if row is lowest or _near(row, metric)]
+    for name in ("identity", "blend"):
+        for row in candidates:
+            if row.name == name and _near(row, lowest, metric, _NOISE):
+                return row, lowest
+    good = [row for row in candidates if _near(row, lowest, metric, _SIMPLER)]
     return min(good, key=lambda row: (row.size, row.metrics[metric].value)), lowest
 
 
-def _near(row: Row, metric: str) -> bool:
+def _near(row: Row, lowest: Row, metric: str, errors: float) -> bool:
+    if row is lowest:
+        return True
     gap = row.against_best[metric]
-    return math.isfinite(gap.value) and gap.value <= gap.error
+    enough = max(errors * gap.error, _IMMATERIAL * lowest.metrics[metric].value)
+    return math.isfinite(gap.value) and gap.value <= min(gap.error, enough)
 
 
 def explain(rows: Sequence[Row], chosen: Row, lowest: Row, metric: str, n: int, k: int, curves: Sequence[Curve]) -> str:
@@ -35,7 +49,9 @@ def explain(rows: Sequence[Row], chosen: Row, lowest: Row, metric: str, n: int, 
             f"Every map compared gives some labels that occur a probability of zero, so every {metric} is infinite and "
             "decides nothing; compare by Brier score, or with maps such as ets and irova that lift zeros."
         )
-    words = [_why(chosen, lowest, metric), _gain(rows, chosen, metric)]
+    words = [_why(chosen, lowest, metric)]
+    if chosen.name != "identity":
+        words.append(_gain(rows, chosen, metric))
     if "accuracy" in chosen.metrics:  # one event has no predicted label
         words.append("It keeps every predicted label." if chosen.keeps != "nothing" else _accuracy(chosen))
     words.append(_more_data(rows, chosen, metric, n, k, curves))
@@ -43,18 +59,30 @@ def explain(rows: Sequence[Row], chosen: Row, lowest: Row, metric: str, n: int, 
 
 
 def _why(chosen: Row, lowest: Row, metric: str) -> str:
-    if chosen is lowest:
-        return f"{chosen.name} has the lowest held-out {metric}, and no simpler map comes within one standard error."
     gap = chosen.against_best[metric]
-    return (
-        f"{chosen.name} is the simplest map within one standard error of the lowest held-out {metric} "
-        f"({lowest.name}: {-gap.value:+.4f} ± {1.96 * gap.error:.4f})."
-    )
+    behind = f"({lowest.name}: {-gap.value:+.4f} ± {1.96 * gap.error:.4f})"
+    if chosen is lowest and chosen.name == "identity":
+        return f"No map has a lower held-out {metric} than the scores as they are: leave them alone."
+    if chosen.name == "identity":
+        return f"What maps gain in held-out {metric} over the scores as they are is noise {behind}: leave them alone."
+    if chosen is lowest:
+        simpler = "" if chosen.name == "blend" else ", and no simpler map comes near it"
+        return f"{chosen.name} has the lowest held-out {metric}{simpler}."
+    if chosen.name == "blend":
+        return (
+            f"blend comes within one standard error of the lowest held-out {metric} {behind}, and a mixture rests less "
+            "on luck than the lowest of many maps."
+        )
+    return f"{chosen.name} is the simplest map {_distance(gap, lowest, metric)} the lowest held-out {metric} {behind}."
+
+
+def _distance(gap: Estimate, lowest: Row, metric: str) -> str:
+    if gap.value <= _SIMPLER * gap.error:
+        return "within a quarter of a standard error of"
+    return f"within one standard error and {_IMMATERIAL:.1%} of"
 
 
 def _gain(rows: Sequence[Row], chosen: Row, metric: str) -> str:
-    if chosen.name == "identity":
-        return "No map improves on the scores as they are by more than the noise: leave them alone."
     before = next(row for row in rows if row.name == "identity").metrics[metric].value
     after, gain = chosen.metrics[metric].value, chosen.against_identity[metric]
     if not math.isfinite(before):
@@ -62,7 +90,7 @@ def _gain(rows: Sequence[Row], chosen: Row, metric: str) -> str:
             f"The scores as they came give some labels that occur a probability of zero, so their {metric} is "
             f"infinite; with {chosen.name} it is {after:.4f}."
         )
-    sure = "clear" if -gain.value > _CLEAR * gain.error else "within the noise"
+    sure = "clear" if -gain.value > _CLEAR * gain.error else "not clear"
     return (
         f"Held-out {metric} goes from {before:.4f} to {after:.4f} "
         f"({gain.value:+.4f} ± {1.96 * gain.error:.4f}, {sure})."

@@ -27,7 +27,7 @@ class Estimate:
     @property
     def low(self) -> float:
         """Lower end of the interval."""
-        return self.value - 1.96 * self.error
+        return self.value - 1.96 * self.error if math.isfinite(self.value) else self.value
 
     @property
     def high(self) -> float:
@@ -107,7 +107,7 @@ class Comparison:
     ----------
     rows : tuple of Row
     best_ : str
-        The simplest map within one standard error of the best.
+        The map to take: `reason` says why.
     lowest_ : str
         The map with the lowest loss.
     reason : str

@@ -17,7 +17,7 @@ __all__ = ["command"]
     "compare",
     help=COMMANDS["compare"]
     + "\n\nA file with a validation and a test part is judged on its test part, unless --cv is given. The choice is "
-    "the simplest map within one standard error of the lowest loss.",
+    "the lowest held-out loss, unless the scores as they are, a blend of several maps or a simpler map come near it.",
 )
 @click.argument("file", metavar="FILE")
 @compare_options

@@ -1,0 +1,50 @@
+"""Which maps a comparison tries: the words "default", "fast" and "all", and the one rule by rows and classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..registry import entries, make, names
+
+__all__ = ["default_methods", "fast_methods", "left_out", "pick_methods"]
+
+# Each of these is the best of all maps on some of the real sets that the rule was found on (docs/evidence/choice.md).
+_ANY = ("identity", "ts", "ets", "iop", "irm", "irova", "beta", "svs", "vector", "sms", "blend")
+_BINARY = ("platt", "bbq", "gp")  # sharper on one score than on many, where others of the list do the same for less
+_SLOW = ("iop", "svs", "sms", "blend")  # 20 to 700 ms for 1,000 rows of ten classes; the others take 9 at most
+_SMS_CLASSES = 256  # K² numbers: at K = 1,000 a fit on 10,000 rows takes five seconds, four times as long as svs
+_BLEND_SCORES = 100_000  # n·K: six maps, each fitted six times for each fold, take about ten seconds of the processor
+
+
+def default_methods(n: int, k: int) -> list[str]:
+    """Return the maps that win on real sets and can be compared in seconds, for n rows of K classes."""
+    affordable = {"sms": k <= _SMS_CLASSES, "blend": n * k <= _BLEND_SCORES}
+    return [name for name in (*_ANY, *(_BINARY if k == 2 else ())) if affordable.get(name, True)]
+
+
+def fast_methods(n: int, k: int) -> list[str]:
+    """Return those of the default that take milliseconds."""
+    return [name for name in default_methods(n, k) if name not in _SLOW]
+
+
+def left_out(methods: str | Sequence[str], embeddings: bool) -> list[str]:
+    """Return the registered maps that "all" leaves out because they need embeddings and there are none."""
+    if methods != "all" or embeddings:
+        return []
+    return [entry.name for entry in entries() if entry.traits.needs == "embeddings"]
+
+
+def pick_methods(methods: str | Sequence[str], n: int, k: int, embeddings: bool) -> list[str]:
+    """Return the names to compare, the identity first; unknown ones are refused."""
+    if methods == "all":
+        missing = left_out(methods, embeddings)
+        picked = [name for name in names() if name not in missing]
+    elif methods == "default":
+        picked = default_methods(n, k)
+    elif methods == "fast":
+        picked = fast_methods(n, k)
+    else:
+        picked = [methods] if isinstance(methods, str) else list(methods)
+        for name in picked:
+            make(name)
+    return list(dict.fromkeys(["identity", *picked]))

@@ -1,0 +1,63 @@
+"""The rule of choice, and that its words are true."""
+
+import pytest
+from tests.conftest import overconfident
+
+from calibrant import compare
+from calibrant.selection.choice import choose, explain
+from calibrant.selection.result import Estimate, Row
+
+
+def _row(name: str, gap: float, error: float, parameters: float, learnt: float = 0.0) -> Row:
+    """A map whose loss is ``gap`` above the lowest, 0.5; the identity's is taken to be 0.2 above it."""
+    value, gain = {"nll": Estimate(0.5 + gap, 1.0)}, {"nll": Estimate(gap - 0.2, 0.01)}
+    return Row(name, value, gain, {"nll": Estimate(gap, error)}, parameters, learnt=learnt)
+
+
+_BIG = _row("big", 0.0, 0.0, 100)
+_RAW = _row("identity", 0.2, 0.01, 0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "taken", "words"),
+    [
+        ([_row("small", 0.004, 0.02, 1)], "small", "small is the simplest map within a quarter of a standard error of"),
+        ([_row("small", 0.0009, 0.001, 1)], "small", "within one standard error and 0.2% of the lowest"),
+        ([_row("small", 0.0009, 0.0008, 1)], "big", "big has the lowest held-out nll, and no simpler map comes near"),
+        ([_row("small", 0.006, 0.02, 1)], "big", "big has the lowest"),
+        ([_row("small", 0.004, 0.02, 1), _row("blend", 0.019, 0.02, 900)], "blend", "blend comes within one standard"),
+        ([_row("small", 0.004, 0.02, 1), _row("blend", 0.021, 0.02, 900)], "small", "small is the simplest"),
+        ([_row("small", float("inf"), float("inf"), 1)], "big", "big has the lowest"),
+    ],
+)
+def test_the_first_that_is_near_the_lowest_loss_is_taken(rows: list[Row], taken: str, words: str) -> None:
+    every = [_BIG, *rows, _RAW]
+    chosen, lowest = choose(every, "nll")
+    assert (chosen.name, lowest.name) == (taken, "big")
+    assert words in explain(every, chosen, lowest, "nll", 1000, 3, ())
+
+
+@pytest.mark.parametrize(("gap", "left"), [(0.019, True), (0.021, False)])
+def test_scores_are_left_alone_where_the_gain_is_noise(gap: float, left: bool) -> None:
+    every = [_BIG, _row("blend", 0.001, 0.01, 50), _row("identity", gap, 0.02, 0)]
+    chosen, lowest = choose(every, "nll")
+    assert chosen.name == ("identity" if left else "blend")
+    assert ("is noise (big: -0.0190 ± 0.0392): leave" in explain(every, chosen, lowest, "nll", 9, 3, ())) == left
+
+
+def test_a_map_that_may_not_be_chosen_is_not_the_lowest() -> None:
+    barred = Row("barred", {"nll": Estimate(0.4, 1.0)}, {}, {"nll": Estimate(-0.1, 0.1)}, 1, eligible=False)
+    assert [row.name for row in choose([barred, _BIG, _RAW], "nll")] == ["big", "big"]
+
+
+def test_among_maps_of_one_effective_parameter_the_one_that_learnt_least_is_simplest() -> None:
+    rows = [_row("matrix", 0.0, 0.1, 1.0, 20), _row("ts", 0.01, 0.1, 1.001, 1), _row("vector", 0.005, 0.1, 1.0, 8)]
+    assert [r.name for r in choose(rows, "nll")] == ["ts", "matrix"]
+
+
+def test_the_noise_of_calibrated_scores_is_left_alone() -> None:
+    z, y = overconfident(800, 4, scale=1.0)
+    found = compare(z, y, methods="fast")
+    assert found.best_ == "identity"
+    assert "alone" in found.reason
+    assert "goes from" not in found.reason
