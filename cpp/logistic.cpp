@@ -1,6 +1,7 @@
 #include "logistic.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "lift.hpp"
@@ -49,7 +50,8 @@ CALIBRANT_INLINE void answer(const T* odds, std::int64_t m, const T* c, bool two
         const T v = two_slopes ? softplus(x) : T(0);
         const T margin = two_slopes ? c0[j] * (x - v) + c1[j] * v + c2[j] : c0[j] * x + c2[j];
         const T e = exp_nonpositive(margin > T(0) ? -margin : margin);
-        out[j] = (margin > T(0) ? T(1) : e) / (T(1) + e);
+        const T p = (margin > T(0) ? T(1) : e) / (T(1) + e);
+        out[j] = p < std::numeric_limits<T>::min() ? std::numeric_limits<T>::min() : p;  // a sigmoid is never zero
     }
 }
 

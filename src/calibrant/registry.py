@@ -108,7 +108,7 @@ _ENTRIES = [
         "Kumar et al. 2019",
     ),
     Entry("imax", lambda: _shared(Binning("imax")), "I-Max bins for all classes", "Patel et al. 2021"),
-    Entry("imax-cw", lambda: OneVsRest(_lent("imax", "mean_score")), "I-Max bins, by class", "Patel et al. 2021"),
+    Entry("imax-cw", lambda: OneVsRest(Binning("imax")), "I-Max bins, by class", "Patel et al. 2021"),
     Entry(
         "imax-ts", lambda: _shared(_lent("imax", TemperatureScaling())), "imax with ts' answers", "Patel et al. 2021"
     ),

@@ -65,7 +65,7 @@ def test_class_wise_maps_of_few_rows_warn_and_tell_what_to_do(name):
     assert len([w for w in caught if "held-out" in str(w.message)]) == 1
 
 
-@pytest.mark.parametrize("name", CLASS_WISE[:-1])  # imax-cw answers mean raw scores, and gains nothing to speak of
+@pytest.mark.parametrize("name", CLASS_WISE)
 def test_class_wise_maps_of_many_rows_do_not(name):
     z, y = overconfident(4000, 10)
     with warnings.catch_warnings():

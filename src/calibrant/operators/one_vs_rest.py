@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,10 @@ __all__ = ["OneVsRest", "prior_groups"]
 _LARGE = 2_000_000  # scores above which losses are taken from a part of the rows
 _FEW = 100  # positives below which a group of classes goes on growing, however different the priors
 _FOLDS = 5  # positives below which the folds of a cross-validation have no row of the class each
+
+
+# What can be made anew from the fitted maps of a lift is kept beside it, so that it is neither saved nor pickled.
+_STACKS: WeakKeyDictionary[OneVsRest, tuple[list[BinaryMap], dict[Any, tuple[Stack, bool]]]] = WeakKeyDictionary()
 
 
 class OneVsRest(Calibrator):
@@ -165,19 +170,13 @@ class OneVsRest(Calibrator):
 
     def _stack(self, dtype: Any) -> tuple[Stack, bool]:
         """Return the fitted maps side by side, and whether the top class is kept; made once for a fit and a dtype."""
-        kept = self.__dict__.get("_stacks")
+        kept = _STACKS.get(self)
         if kept is None or kept[0] is not self.maps_:
-            kept = self._stacks = (self.maps_, {})
+            kept = _STACKS[self] = (self.maps_, {})
         if dtype not in kept[1]:
             stack = self._lifted._stacked(self.maps_, self.groups_, dtype)
             kept[1][dtype] = (stack, self.traits.preserves_accuracy)
         return kept[1][dtype]
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what can be made anew from the fitted maps."""
-        state = dict(super().__getstate__())
-        state.pop("_stacks", None)
-        return state
 
     @property
     def _lifted(self) -> BinaryMap:
