@@ -33,6 +33,10 @@ _IMAX_CELLS = 1 << 13  # of distinct scores, for I-Max: with more it loses no le
 _TOGETHER = 16  # groups whose fine cells are in memory at once
 
 
+# A mean of probabilities that were rounded to 0 or 1 counts as the nearest float32 inside: nothing is impossible.
+_SURELY = (float(np.finfo(np.float32).tiny), 1.0 - 2.0**-24)
+
+
 class Binning(TableMap):
     """Answers every score of a bin alike: where the edges lie and what a bin answers are two choices.
 
@@ -198,9 +202,9 @@ class Binning(TableMap):
         filled = weights > 0
         answers = _middles(edges)
         if isinstance(self.representatives, Calibrator):
-            answers[filled] = values[filled] / weights[filled]
+            answers[filled] = np.clip(values[filled] / weights[filled], *_SURELY)
         elif self.representatives == "mean_score":
-            answers[filled] = scores[filled] / weights[filled]
+            answers[filled] = np.clip(scores[filled] / weights[filled], *_SURELY)
         else:
             answers[filled] = self._frequencies(weights[filled], positives[filled])
         return np.clip(answers, 0.0, 1.0)
