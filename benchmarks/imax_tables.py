@@ -17,7 +17,7 @@ from calibrant import Binning, OneVsRest, make
 from calibrant.arrays import log_odds
 from calibrant.calibrator import Calibrator
 from calibrant.metrics import calibration_error, mutual_information, nll, top_k_accuracy
-from calibrant.passes import Block
+from calibrant.passes import Block, in_memory
 from calibrant.registry import names
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -55,7 +55,7 @@ def splits(data: np.lib.npyio.NpzFile, count: int) -> Iterator[tuple[np.ndarray,
 
 def fitted(calibrator: Calibrator, z: np.ndarray, y: np.ndarray) -> Calibrator:
     """Fit without the cross-validated check of the report, which the evaluation half makes superfluous."""
-    calibrator.fit_sample(Block(z, y, None, z.shape[1]))
+    calibrator.fit_data(in_memory(Block(z, y, None, z.shape[1])))
     return calibrator
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from calibrant import make
 from calibrant.arrays import best_column, softmax
 from calibrant.metrics import ece_kde
-from calibrant.passes import Block
+from calibrant.passes import Block, in_memory
 
 ROOT = Path(__file__).resolve().parents[1]
 SETS = ["cifar10_resnet110", "cifar10_vgg16", "fashion_cnn", "cifar100_resnet50", "cifar100_densenet_bc",
@@ -37,7 +37,7 @@ def answers(method: str, papers: bool, fit: Block, test: np.ndarray) -> np.ndarr
     smoothing = {"smoothing": 0} if papers and method.startswith("ir") else {}
     loss = {"loss": "brier"} if papers and method in ("ts", "ets", "irova-ts") else {}
     map_ = make(method, **smoothing, **loss)
-    map_.fit_sample(fit)
+    map_.fit_data(in_memory(fit))
     if not papers or not method.startswith("ir"):
         return map_._map(test)
     if method == "irova-ts":

@@ -1,5 +1,7 @@
 """Rows that are read in batches."""
 
+import itertools
+
 import numpy as np
 import pytest
 from tests.conftest import overconfident
@@ -12,7 +14,7 @@ Z, Y = overconfident(600, 4, seed=1)
 
 def batches(*parts, sizes=(0, 1, 200, 200, 600)):
     def start():
-        for a, b in zip(sizes, sizes[1:], strict=False):
+        for a, b in itertools.pairwise(sizes):
             yield tuple(part[a:b] for part in parts)
 
     return start

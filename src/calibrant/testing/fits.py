@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..calibrator import Calibrator
-from ..passes import Block
+from ..passes import Block, in_memory
 from ..threads import get_threads, set_threads
 from .problems import Problem, fit_quietly, fitted, problem, require, sizes
 
@@ -109,7 +109,7 @@ def threads_do_not_matter(calibrator: Calibrator) -> None:
     for count in (1, 2):
         with _threads(count):
             map_ = calibrator.unfitted()
-            map_.fit_sample(sample)
+            map_.fit_data(in_memory(sample))
             answers.append(map_._map(data.other).tobytes())
     require(answers[0] == answers[1], "one thread and two give different bits")
 
