@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 
 namespace calibrant::python {
+void add_answers(nanobind::module_& m);
 void add_binning(nanobind::module_& m);
 void add_curve(nanobind::module_& m);
 void add_density(nanobind::module_& m);
@@ -17,6 +18,7 @@ void add_temperature(nanobind::module_& m);
 
 NB_MODULE(_core, m) {
     m.doc() = "Compiled kernels. Arrays in, arrays out; no estimator is known here.";
+    calibrant::python::add_answers(m);
     calibrant::python::add_binning(m);
     calibrant::python::add_curve(m);
     calibrant::python::add_density(m);

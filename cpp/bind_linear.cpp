@@ -1,5 +1,6 @@
 #include "bind.hpp"
 #include "linear.hpp"
+#include "linear_mixture.hpp"
 
 namespace calibrant::python {
 namespace {
@@ -100,11 +101,52 @@ void bind_linear(nb::module_& m) {
         "threads"_a);
 }
 
+// The parts of a mixture from their tables: (beta, floor, centred, mean, scale, share) and the columns of D of each, their
+// weights one after the other, and their intercepts.
+template <class T>
+std::vector<calibrant::LinearPart<T>> linear_parts(const Matrix<double>& frames, const Vector<std::int64_t>& columns,
+                                                   const Vector<T>& weights, const Matrix<T>& intercepts, std::int64_t k) {
+    const std::size_t count = frames.shape(0);
+    if (frames.shape(1) != 6 || columns.shape(0) != count || intercepts.shape(0) != count ||
+        std::int64_t(intercepts.shape(1)) != k)
+        throw nb::value_error("the tables of the parts do not fit");
+    std::vector<calibrant::LinearPart<T>> parts;
+    parts.reserve(count);
+    std::int64_t used = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        const double* f = frames.data() + 6 * i;
+        const std::int64_t width = columns.data()[i];
+        if (width != 1 && width != k && width != k + 1) throw nb::value_error("D must have 1, K or K + 1 columns");
+        parts.push_back({{f[0], f[1], f[2] != 0}, f[3], f[4], f[5], width, weights.data() + used, intercepts.data() + i * k});
+        used += width == 1 ? k : width * calibrant::padded_rows<T>(k);
+    }
+    if (used != std::int64_t(weights.shape(0))) throw nb::value_error("the weights do not fit the columns");
+    return parts;
+}
+
+template <class T>
+void bind_linear_mixture(nb::module_& m) {
+    m.def(
+        "add_linear_mixture",
+        [](Matrix<T> logits, Matrix<double> frames, Vector<std::int64_t> columns, Vector<T> weights, Matrix<T> intercepts,
+           Output<T> out) {
+            require_same_shape(logits, out);
+            const auto parts = linear_parts(frames, columns, weights, intercepts, logits.shape(1));
+            nb::gil_scoped_release release;
+            calibrant::add_linear_mixture(logits.data(), logits.shape(0), logits.shape(1), parts.data(), parts.size(),
+                                          out.data());
+        },
+        "logits"_a.noconvert(), "frames"_a, "columns"_a, "weights"_a.noconvert(), "intercepts"_a.noconvert(),
+        "out"_a.noconvert());
+}
+
 }  // namespace
 
 void add_linear(nb::module_& m) {
     bind_linear<float>(m);
     bind_linear<double>(m);
+    bind_linear_mixture<float>(m);
+    bind_linear_mixture<double>(m);
 }
 
 }  // namespace calibrant::python

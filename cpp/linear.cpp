@@ -17,22 +17,8 @@ template <class T>
 CALIBRANT_INLINE void centres_block(const T* logits, std::int64_t from, std::int64_t to, std::int64_t k, double beta,
                                     double floor, double* out) {
     std::vector<T> scratch(k);
-    const T b = static_cast<T>(beta), low = static_cast<T>(floor);
-    for (std::int64_t i = from; i < to; ++i) {
-        const T* z = logits + i * k;
-        const T top = row_max(z, k) * b;
-        for (std::int64_t j = 0; j < k; ++j) scratch[j] = b * z[j];
-        const double lse = static_cast<double>(top) + std::log(exponentials(scratch.data(), k, top));
-        const T c = static_cast<T>(lse);
-        T sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (std::int64_t j = 0; j < k; ++j) {
-            const T u = b * z[j] - c;
-            sum += u > low ? u : low;
-        }
-        out[kCentres * i] = lse;
-        out[kCentres * i + 1] = static_cast<double>(sum) / k;
-    }
+    for (std::int64_t i = from; i < to; ++i)
+        centres_row(logits + i * k, k, beta, floor, scratch.data(), out + kCentres * i);
 }
 
 template <class T>
@@ -51,20 +37,6 @@ CALIBRANT_INLINE void sums_part(const T* logits, const double* centres, const do
         const double weight = weights ? weights[i] : 1.0;
 #pragma omp simd
         for (std::int64_t j = 0; j < k; ++j) out[j] += weight * x[j];
-    }
-}
-
-// a = u + d x + b of one row, and x where it is wanted later.
-template <class T>
-CALIBRANT_INLINE void vector_row(const T* z, const double* centre, std::int64_t k, Frame frame, const T* d, const T* b, T* a, T* x) {
-    const T beta = static_cast<T>(frame.beta), low = static_cast<T>(frame.floor), c = static_cast<T>(centre[0]);
-    const T s = frame.centred ? static_cast<T>(centre[1]) : T(0);
-#pragma omp simd
-    for (std::int64_t j = 0; j < k; ++j) {
-        const T u = beta * z[j] - c;
-        const T f = (u > low ? u : low) - s;
-        x[j] = f;
-        a[j] = u + d[j] * f + b[j];
     }
 }
 

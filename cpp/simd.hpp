@@ -106,6 +106,18 @@ CALIBRANT_INLINE double log_positive(double x) {
     return (exponent - magic) * 0.69314718055994530942 + 2.0 * s * ((last * (q2 * q2) + high) * (q2 * q2) + low);
 }
 
+CALIBRANT_INLINE float log_positive(float x) {
+    std::int32_t bits;
+    std::memcpy(&bits, &x, 4);
+    const std::int32_t n = (bits - 0x3f3504f3) >> 23;  // the bits of sqrt(1/2)
+    bits -= n << 23;
+    float m;
+    std::memcpy(&m, &bits, 4);
+    const float s = (m - 1.0f) / (m + 1.0f), q = s * s, exponent = static_cast<float>(n);
+    const float series = (1.0f / 9 * q + 1.0f / 7) * (q * q) + (1.0f / 5 * q + 1.0f / 3);
+    return exponent * 0.693359375f + (exponent * -2.12194440e-4f + 2.0f * s * (series * q + 1.0f));  // ln 2 in two parts
+}
+
 // The sum and the largest of `count` values, a power of two, by halves: compilers make vectors of that.
 template <std::int64_t count, class T>
 CALIBRANT_INLINE T folded_sum(const T* values) {

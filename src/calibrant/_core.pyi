@@ -15,6 +15,14 @@ def add_class_kernels(
     shifts: NDArray[np.float64],
     sums: NDArray[np.float64],
 ) -> None: ...
+def add_linear_mixture(
+    logits: NDArray[np.floating],
+    frames: NDArray[np.float64],
+    columns: NDArray[np.int64],
+    weights: NDArray[np.floating],
+    intercepts: NDArray[np.floating],
+    out: NDArray[np.floating],
+) -> None: ...
 def best_partition(weights: NDArray[np.float64], positives: NDArray[np.float64], bins: int) -> NDArray[np.int64]: ...
 def best_quadratic(
     gram: NDArray[np.float64], linear: NDArray[np.float64], start: NDArray[np.float64]
@@ -118,6 +126,16 @@ def finish_class_kernels(
     threads: int,
     out: NDArray[np.floating],
 ) -> None: ...
+def finite_logs(
+    probabilities: NDArray[np.floating],
+    logits: NDArray[np.floating] | None,
+    share: float,
+    level: float,
+    keep_top: bool,
+    depth: float,
+    threads: int,
+    out: NDArray[np.floating],
+) -> None: ...
 def imax(
     scores: NDArray[np.float64],
     weights: NDArray[np.float64],
@@ -150,6 +168,7 @@ def keep_shares(
     scale: float,
     threads: int,
 ) -> NDArray[np.float64]: ...
+def keep_top(logits: NDArray[np.floating], threads: int, probabilities: NDArray[np.floating]) -> None: ...
 def label_hits(
     values: NDArray[np.floating], labels: NDArray[np.int64], most: int, tolerance: float, marginals: bool, threads: int
 ) -> tuple[NDArray[np.bool_], int]: ...
@@ -197,6 +216,7 @@ def logistic_sums(
     two_slopes: bool,
     threads: int,
 ) -> NDArray[np.float64]: ...
+def lowest(values: NDArray[np.floating], threads: int) -> float: ...
 def matrix_along(
     logits: NDArray[np.floating],
     centres: NDArray[np.float64],

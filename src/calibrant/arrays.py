@@ -74,11 +74,7 @@ def keep_top(probabilities: NDArray[np.floating], logits: NDArray[np.floating]) 
     For maps that keep the order: two logits so close that their probabilities round to the same float would
     otherwise let ``argmax`` name the wrong one. Works in place; equal logits stay equal.
     """
-    tied = np.flatnonzero(probabilities.argmax(axis=1) != logits.argmax(axis=1))
-    if len(tied):
-        rows, raw = probabilities[tied], logits[tied]
-        above = np.nextafter(rows.max(axis=1, keepdims=True), rows.dtype.type(2))
-        probabilities[tied] = np.where(raw == raw.max(axis=1, keepdims=True), above, rows)
+    _core.keep_top(np.ascontiguousarray(logits), get_threads(), probabilities)
     return probabilities
 
 

@@ -23,7 +23,15 @@ from .passes import Block, Data, in_memory
 from .scanning import Given, Scan, refuse_beside_a_scan
 from .traits import Traits
 from .validation import Scores, as_embeddings, as_labels, as_scores, as_weights, column_order, says_nothing
-from .validation.saturation import count_zeros, floored, masked_out, read_zeros, rows_without_zeros, zero_level
+from .validation.saturation import (
+    count_zeros,
+    finite_logs,
+    floored,
+    masked_out,
+    read_zeros,
+    rows_without_zeros,
+    zero_level,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -168,10 +176,6 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         self.fit_report_ = report
         return report
 
-    def fit_sample(self, rows: Block, *, check: bool = False) -> FitReport:
-        """Fit on rows in memory."""
-        return self.fit_data(in_memory(rows), check=check)
-
     def predict_proba(self, scores: Any) -> NDArray[np.floating]:
         """Return calibrated probabilities: (n, K), rows on the simplex, float32 for float32 scores."""
         valid = self._scores_to_map(scores)
@@ -209,10 +213,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         """Probabilities for validated logits, which may hold -inf (a class that cannot be)."""
         raise NotImplementedError
 
-    def _map_logits(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
-        """The map's answer as logits, for the next link of a chain; override where it is exact without a logarithm."""
-        with np.errstate(divide="ignore"):
-            return np.log(self._map(logits))
+    def _map_logits(self, logits: NDArray[np.floating]) -> NDArray[np.floating] | None:
+        """The map's answer as logits, where it is exact without a logarithm: for the next link of a chain."""
+        return None
 
     # Shared ---------------------------------------------------------------------------------------------------
 
@@ -222,6 +225,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         What a map has rounded to zero becomes next to nothing; a class that was masked out stays so.
         """
         answer = self._map_logits(logits)
+        if answer is None:
+            return finite_logs(self._map(logits), logits)
         if answer.min(initial=np.inf) > -np.inf:
             return answer
         return floored(answer, np.isneginf(answer) & ~np.isneginf(logits))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import keep_top, softmax
+from ..arrays import softmax
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from ..fits.judge import estimate
@@ -22,6 +23,7 @@ from ..maps.scaling.trivial import Identity, Uniform
 from ..parameters import AnyOf, Instance, Integer, OneOf
 from ..passes import Data
 from ..traits import Target, Traits, most_of, weakest
+from ._blend import Blend
 from ._parts import Parts, effective_parameters, fitted_parts, share_links
 from .composition import Composition
 
@@ -179,14 +181,18 @@ class Mixture(Composition):
     # Answering ------------------------------------------------------------------------------------------------
 
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
-        weights = self.weights_.tolist()
-        level = sum(w for w, part in zip(weights, self.parts_, strict=True) if type(part) is Uniform)
-        varied = [(i, part) for i, part in enumerate(self.parts_) if weights[i] > 0 and type(part) is not Uniform]
-        total = np.full_like(logits, level / logits.shape[1])
-        for i, p in Parts(varied)(logits):
-            total += p * weights[i]
-        keeps = all(part.traits.preserves_accuracy for part in self.parts_)
-        return keep_top(total, logits) if keeps else total
+        return self._blend(logits)
+
+    def link_logits(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return the answer as finite logits, see `Calibrator.link_logits`."""
+        return self._blend.link_logits(logits)
+
+    @property
+    def _blend(self) -> Blend:
+        blend = _BLENDS.get(self)
+        if blend is None or not blend.is_of(self.parts_, self.weights_):
+            blend = _BLENDS[self] = Blend(self.parts_, self.weights_)
+        return blend
 
     @classmethod
     def _upgraded_state(cls, state: dict[str, Any]) -> dict[str, Any]:
@@ -220,6 +226,7 @@ class Mixture(Composition):
             )
 
 
+_BLENDS: WeakKeyDictionary[Mixture, Blend] = WeakKeyDictionary()  # beside the maps: what can be made anew is no state
 _RULES = {"after": Mixture._fit_after, "joint": Mixture._fit_jointly, "likely": Mixture._fit_likely}
 
 

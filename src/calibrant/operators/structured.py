@@ -25,6 +25,8 @@ from .mixture import Mixture
 
 __all__ = ["StructuredScaling"]
 
+_DIAGONAL = Traits("scaling", "nothing", "each class", "2K")
+_FULL = Traits("scaling", "nothing", "full", "K²")
 _MANY = 256  # classes beyond which a full D takes seconds, and one form of it is enough
 
 
@@ -81,9 +83,7 @@ class StructuredScaling(Calibrator):
     @property
     def traits(self) -> Traits:
         """Full calibration with K² parameters, or each class with 2K."""
-        if self.shape == "vector":
-            return Traits("scaling", "nothing", "each class", "2K")
-        return Traits("scaling", "nothing", "full", "K²")
+        return _DIAGONAL if self.shape == "vector" else _FULL
 
     def _fit(self, data: Data) -> FitReport:
         base = FlooredTemperature()

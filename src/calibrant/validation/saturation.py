@@ -16,10 +16,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _core
+from ..threads import get_threads
+
 __all__ = [
     "ZERO_LOG",
     "ZeroCounts",
     "count_zeros",
+    "finite_logs",
     "floored",
     "masked_out",
     "read_zeros",
@@ -78,12 +82,33 @@ def floored(logits: NDArray[np.floating], where: NDArray[np.bool_] | None = None
 
     ``where`` says which of them; the others stay.
     """
+    if where is None and _core.lowest(np.ascontiguousarray(logits), get_threads()) > -np.inf:
+        return logits
     zero = np.isneginf(logits) if where is None else where
     if not zero.any():
         return logits
     smallest = np.where(np.isneginf(logits), np.inf, logits).min(axis=1, keepdims=True)
     floor = np.minimum(logits.max(axis=1, keepdims=True) + logits.dtype.type(ZERO_LOG), smallest)
     return np.where(zero, floor, logits)
+
+
+def finite_logs(
+    probabilities: NDArray[np.floating],
+    logits: NDArray[np.floating],
+    share: float = 1.0,
+    level: float = 0.0,
+    *,
+    keeps_top: bool = False,
+) -> NDArray[np.floating]:
+    """Return log(share · p + level), `floored` where that is the logarithm of zero, but -inf where the logit was.
+
+    ``keeps_top``: of what is between, see `calibrant.arrays.keep_top`. Logits of another shape than p are embeddings.
+    """
+    p = np.ascontiguousarray(probabilities)
+    out = np.empty_like(p)
+    given = np.ascontiguousarray(logits, dtype=p.dtype) if logits.shape == p.shape else None
+    _core.finite_logs(p, given, share, level, keeps_top, -ZERO_LOG, get_threads(), out)
+    return out
 
 
 def masked_out(probabilities: NDArray[np.floating], logits: NDArray[np.floating]) -> NDArray[np.floating]:

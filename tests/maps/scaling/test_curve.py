@@ -214,13 +214,16 @@ def test_a_pass_holds_no_rows():
     assert len(pickle.dumps(one_pass)) < 2000
 
 
-def test_keep_top_parts_only_what_rounding_tied():
-    z = np.array([[1.0, 1.0 + 1e-12, 0.0], [2.0, 2.0, 1.0], [0.0, 1.0, 1.0]])
-    p = np.array([[0.4, 0.4, 0.2], [0.4, 0.4, 0.2], [0.2, 0.4, 0.4]], dtype=np.float32)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_keep_top_parts_only_what_rounding_tied(dtype):
+    above = np.nextafter(dtype(1), dtype(2))
+    z = np.array([[1.0, above, 0.0], [2.0, 2.0, 1.0], [0.0, 1.0, 1.0], [0.0, 1.0, 2.0]], dtype=dtype)
+    p = np.array([[0.4, 0.4, 0.2], [0.4, 0.4, 0.2], [0.2, 0.4, 0.4], [0.4, 0.4, 0.4]], dtype=dtype)
     kept = keep_top(p.copy(), z)
     assert_array_equal(kept.argmax(axis=1), z.argmax(axis=1))
-    assert_array_equal(kept[1:], p[1:])
-    assert kept[0, 1] - kept[0, 0] < 1e-7
+    assert_array_equal(kept[1:3], p[1:3])
+    raised = np.nextafter(p[0, 1], dtype(2))
+    assert_array_equal(kept[[0, 3]], np.array([[p[0, 0], raised, p[0, 2]], [p[3, 0], p[3, 1], raised]]))
 
 
 @pytest.mark.parametrize("name", ["iop", "gp"])

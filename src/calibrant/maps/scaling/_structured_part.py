@@ -83,7 +83,7 @@ class StructuredPart(Calibrator):
         mean = first / total
         variance = second / total - mean**2
         self.confidence_ = np.array([mean, np.sqrt(variance) if variance > _ALIKE else 1.0])
-        problem = LinearProblem.of(data, self._frame(), self.form != "own", at_average=self.form != "plain")
+        problem = LinearProblem.of(data, self.frame, self.form != "own", at_average=self.form != "plain")
         start = rule = structured(data.n_classes)
         if self.form != "plain":
             rule = np.where(np.arange(len(start)) == _INTERCEPTS, np.minimum(start, _SHIFTED), start)
@@ -100,17 +100,19 @@ class StructuredPart(Calibrator):
 
     def losses(self, rows: Block) -> NDArray[np.float64]:
         """Return the log-losses of rows, as a pass may ask for them."""
-        frame = self._frame()
+        frame = self.frame
         parts = [rows.take(part) for part in row_blocks(*rows.logits.shape)]
         return np.concatenate([frame.losses(part, self.weights_, self.intercept_) for part in parts])
 
-    def _frame(self) -> Frame:
+    @property
+    def frame(self) -> Frame:
+        """How logits become features."""
         mean, deviation = self.confidence_.tolist()
         centred = self.form == "centred"
         return Frame(1.0, ZERO_LOG, centred=centred, confidence=(mean, deviation) if centred else None)
 
     def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
-        return self._frame().apply(logits, self.weights_, self.intercept_)
+        return self.frame.apply(logits, self.weights_, self.intercept_)
 
 
 def _confidence_sums(block: Block) -> NDArray[np.float64]:
