@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from ..arrays import softmax
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
-from ..fits.judge import estimate
+from ..fits.judge import compare_losses, estimate, judged
 from ..fits.likely import likely_best, loss_moments
 from ..fits.mixing import Mixing, Part
 from ..fits.mixture_search import best_mixture, best_weights
@@ -53,14 +54,15 @@ class Mixture(Composition):
 
         "likely": the weight of a part is the probability that it is the best on other rows (pseudo-BMA+, Yao et al.
         2018), from the log-losses expected there and their covariance. Chains whose first link gains less than its
-        parameters cost are not tried, and parts that deserve less than a twentieth are left out of ``parts_``.
+        parameters cost are not tried, and parts that deserve less than a twentieth are left out of ``parts_``. With
+        ``cv`` the losses are those of rows that the parts were not fitted on, so that maps of any kind can be weighed.
 
         Numbers that sum to one: the weights themselves.
     loss : {"nll", "brier"}
         What the weights minimise, and what the report is about.
     cv : int, optional
-        For "after": learn the weights from answers of parts that were fitted on the other folds (stacking), so that a
-        part that memorises its rows is not favoured. None: from the answers on the rows they were fitted on.
+        For "after" and "likely": learn the weights from answers of parts that were fitted on the other folds, so that
+        a part that memorises its rows is not favoured. None: from the answers on the rows they were fitted on.
     inputs, classes, saturated
         See `Calibrator`; those of the parts play no role.
 
@@ -110,7 +112,7 @@ class Mixture(Composition):
     # Fitting --------------------------------------------------------------------------------------------------
 
     def _fit(self, data: Data) -> FitReport:
-        self.parts_ = fitted_parts(self.parts, data, thrifty=self.weights == "likely")
+        self.parts_ = fitted_parts(self.parts, data, thrifty=self.weights == "likely" and self.cv is None)
         if isinstance(self.weights, str):
             return _RULES[self.weights](self, data)
         self.weights_ = np.asarray(self.weights, dtype=np.float64)
@@ -150,14 +152,35 @@ class Mixture(Composition):
         return estimate(report, data, softmax, self._map, float(counted))
 
     def _fit_likely(self, data: Data) -> FitReport:
-        costs = np.array([effective_parameters(part) for part in self.parts_])
         mixing = _answered(self.parts_, self.loss)
+        if self.cv is not None and data.n >= 2 * self.cv:
+            return self._fit_likely_apart(data, mixing, self.cv)
+        costs = np.array([effective_parameters(part) for part in self.parts_])
         self.weights_ = likely_best(data.reduce(partial(loss_moments, mixing=mixing)), costs)
         report = self._report(data, mixing, 0, True)
         effective = float(costs @ self.weights_)
+        self._keep_chosen()
+        return estimate(report, data, softmax, self._map, effective)
+
+    def _fit_likely_apart(self, data: Data, mixing: Mixing, folds: int) -> FitReport:
+        """Weigh the parts by rows that they were not fitted on, and judge the mixture by the same rows."""
+        apart = [self._held_out(data, fold, folds) for fold in range(folds)]
+        apart = [(rows, held) for rows, held in apart if rows.total_weight > 0]
+        moments = [rows.reduce(partial(loss_moments, mixing=held)) for rows, held in apart]
+        self.weights_ = likely_best(sum(moments[1:], moments[0]), np.zeros(len(self.parts_)))
+        report = self._report(data, mixing, 0, True)
+        compared = [
+            rows.reduce(partial(compare_losses, before=softmax, after=_Mixed(held.answers, self.weights_)))
+            for rows, held in apart
+        ]
+        found = sum(compared[1:], compared[0])
+        self._keep_chosen()
+        return judged(report, found, data.total_weight * (folds - 1) / folds)
+
+    def _keep_chosen(self) -> None:
+        """Leave out the parts without a weight."""
         chosen = np.flatnonzero(self.weights_)
         self.parts_, self.weights_ = [self.parts_[i] for i in chosen], self.weights_[chosen]
-        return estimate(report, data, softmax, self._map, effective)
 
     def _report(self, data: Data, mixing: Mixing, passes: int, converged: bool, *, told: bool = True) -> FitReport:
         """Return what is to be said of the fit; ``told``: with the messages of the parts."""
@@ -228,6 +251,20 @@ class Mixture(Composition):
 
 _BLENDS: WeakKeyDictionary[Mixture, Blend] = WeakKeyDictionary()  # beside the maps: what can be made anew is no state
 _RULES = {"after": Mixture._fit_after, "joint": Mixture._fit_jointly, "likely": Mixture._fit_likely}
+
+
+@dataclass(frozen=True, eq=False)
+class _Mixed:
+    """Answers the mixture of fitted parts with given weights."""
+
+    answers: Any
+    weights: Array
+
+    def __call__(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+        total = np.zeros_like(logits)
+        for i, p in self.answers(logits):
+            total += p * logits.dtype.type(self.weights[i])
+        return total
 
 
 def _answered(parts: list[Calibrator], loss: str) -> Mixing:
