@@ -129,6 +129,23 @@ def test_stacking_distrusts_a_part_that_memorises():
     stacked.fit_data(data)
     assert naive.weights_[0] > 0.9
     assert stacked.weights_[0] < 0.3
+    likely = Mixture(parts, weights="likely", cv=5)
+    report = likely.fit_data(data)
+    assert [type(part) for part in likely.parts_] == [TemperatureScaling]
+    alone = TemperatureScaling().fit(z, y).fit_report_
+    assert report.held_out_after == pytest.approx(alone.held_out_after, abs=2 * alone.held_out_error)
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+def test_a_blend_is_no_worse_than_its_parts_on_other_rows():
+    """Weighed by held-out rows, maps of every kind together lose nothing to the best of them."""
+    z, y = noisy(600)
+    other, truth = noisy(20_000, seed=1)
+    losses = {}
+    for name in ("blend", "ets", "irm", "irova", "svs", "sms", "bbq", "identity"):
+        p = calibrant.make(name).fit(z, y).predict_proba(other)
+        losses[name] = -np.log(p[np.arange(len(truth)), truth]).mean()
+    assert losses["blend"] <= 1.01 * min(losses.values())
 
 
 def test_traits_follow_from_the_parts():
