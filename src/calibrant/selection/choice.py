@@ -10,8 +10,8 @@ from .result import Curve, Estimate, Row
 __all__ = ["choose", "explain"]
 
 # Some sixty rules were tried on 176 draws of real scores, and this one was taken after looking at all of them, so that
-# what it cost there flatters it; docs/evidence/choice.md shows it on draws that are mostly others. Taking any simpler
-# map within one standard error cost up to a third of the loss at 200 rows.
+# what it cost there flatters it; docs/evidence/choice.md shows it on other draws, most of other sets. Taking any
+# simpler map within one standard error cost up to a third of the loss at 200 rows.
 _CLEAR = 2.0  # standard errors beyond which a gain is clear; unless one is, a mixture of maps rests less on luck
 _SIMPLER = 0.25  # standard errors within which a simpler map is as good
 _IMMATERIAL = 0.005  # of the loss: so little, within one standard error, is not worth a parameter
