@@ -64,9 +64,7 @@ def top_k_accuracy(
         right, weights = _event_hits(read(y_true, probabilities, sample_weight, classes=classes), k, raw_scores)
     else:
         labels, _ = read_labels(y_true, probabilities, classes, columns)
-        right = label_hits(
-            probabilities, labels, k, marginals=marginals, tolerance=simplex_tolerance(y_prob)
-        )
+        right = label_hits(probabilities, labels, k, marginals=marginals, tolerance=simplex_tolerance(y_prob))
         weights = as_weights(sample_weight, len(labels))
         if raw_scores is not None:
             right = _ranks(probabilities, labels, raw_scores) < k

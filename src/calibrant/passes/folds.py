@@ -103,16 +103,23 @@ def fold_plan(data: Data, count: int) -> FoldPlan:
     return FoldPlan(count, distinct[counts > limit])
 
 
+def _counted_keys(block: Block) -> Keys:
+    """Keys of the rows that have a weight: the others are as good as absent."""
+    keys = block.kept(row_keys)
+    return keys if block.weights is None else keys[block.weights > 0]
+
+
 def _all_keys(block: Block) -> Rows:
-    return Rows(block.kept(row_keys), block.labels, block.weight_array)
+    weights = block.weight_array
+    return Rows(_counted_keys(block), block.labels[weights > 0], weights[weights > 0])
 
 
 def _cell_counts(block: Block) -> NDArray[np.int64]:
-    return np.bincount((block.kept(row_keys) % np.uint64(_BUCKETS)).astype(np.int64), minlength=_BUCKETS)
+    return np.bincount((_counted_keys(block) % np.uint64(_BUCKETS)).astype(np.int64), minlength=_BUCKETS)
 
 
 def _keys_in_cells(block: Block, cells: NDArray[np.int64]) -> Rows:
-    keys = block.kept(row_keys)
+    keys = _counted_keys(block)
     return Rows(keys[np.isin((keys % np.uint64(_BUCKETS)).astype(np.int64), cells)])
 
 
@@ -132,7 +139,7 @@ def _tell_apart(keys: Keys, weights: NDArray[np.float64], frequent: Keys, seen: 
     if not len(frequent):
         return
     place = np.minimum(np.searchsorted(frequent, keys), len(frequent) - 1)
-    rows = np.flatnonzero(frequent[place] == keys)
+    rows = np.flatnonzero((frequent[place] == keys) & (weights > 0))
     if not len(rows):
         return
     rows = rows[np.lexsort((weights[rows], place[rows]))]  # by weight: equal rows may weigh differently

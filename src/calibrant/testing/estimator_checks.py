@@ -28,6 +28,13 @@ _OF_PARTIAL_FIT: dict[str, str] = dict.fromkeys(
     ("check_estimators_partial_fit_n_features", "check_n_features_in_after_fitting"), _THREE_OVER_TWO
 )
 
+_OF_CV = {
+    "check_sample_weight_equivalence_on_dense_data": (
+        "the check hands lists of splits to a parameter named cv; a calibrator's folds are a number, and come from the "
+        "rows' content. What the check is about is tested by check_calibrator"
+    )
+}
+
 if sklearn.__version__.startswith("1.6."):
     NOT_APPLICABLE["check_sample_weight_equivalence_on_sparse_data"] = (
         "scikit-learn 1.6 runs it on estimators whose tags say that they take no sparse data; later versions do not"
@@ -42,4 +49,5 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
     """
     if estimator.traits.needs == "embeddings":
         return {}
-    return {**NOT_APPLICABLE, **(_OF_PARTIAL_FIT if hasattr(estimator, "partial_fit") else {})}
+    of_cv = _OF_CV if getattr(estimator, "cv", None) is not None else {}
+    return {**NOT_APPLICABLE, **(_OF_PARTIAL_FIT if hasattr(estimator, "partial_fit") else {}), **of_cv}
