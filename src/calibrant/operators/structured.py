@@ -13,6 +13,7 @@ from ..arrays import softmax
 from ..calibrator import Calibrator
 from ..fits.judge import estimate
 from ..fits.report import FitReport
+from ..maps.scaling._problem import small_products
 from ..maps.scaling._structured_part import StructuredPart
 from ..maps.scaling.floored import FlooredTemperature
 from ..maps.scaling.order_preserving import OrderPreservingScaling
@@ -86,6 +87,10 @@ class StructuredScaling(Calibrator):
         return _DIAGONAL if self.shape == "vector" else _FULL
 
     def _fit(self, data: Data) -> FitReport:
+        with small_products(data.n_classes):  # over all links: the BLAS's threads would wake between them
+            return self._fit_links(data)
+
+    def _fit_links(self, data: Data) -> FitReport:
         base = FlooredTemperature()
         link = Link(base, base.fit_data(data), data)
         parts = [StructuredPart(form) for form in self._forms(data.n_classes)]
