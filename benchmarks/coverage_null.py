@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from calibrant.metrics import Interval, ace, bootstrap, canonical_error, ece_kde, skce
-from calibrant.metrics.calibration_error import error_of
-from calibrant.metrics.summary import CHOICES, measure
-from calibrant.metrics.views import read
+from calibrant.metrics.estimators.calibration_error import error_of
+from calibrant.metrics.measuring import CHOICES, measure
+from calibrant.metrics.views.forecasts import read
 
 Floats = NDArray[np.float64]
 ROOT = Path(__file__).resolve().parents[1]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .maps.scaling.trivial import Identity as Identity
     from .maps.scaling.trivial import Uniform as Uniform
     from .maps.scaling.vector import VectorScaling as VectorScaling
-    from .metrics.summary import measure as measure
+    from .metrics.measuring import measure as measure
     from .operators.chain import Chain as Chain
     from .operators.mixture import Mixture as Mixture
     from .operators.one_vs_rest import OneVsRest as OneVsRest
@@ -80,7 +80,7 @@ _PLACES = {
     "get_threads": "threads",
     "load": "loading",
     "make": "registry",
-    "measure": "metrics.summary",
+    "measure": "metrics.measuring",
     "report": "reports.write",
     "scan": "scanning",
     "set_threads": "threads",

@@ -5,6 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from calibrant.cells.edges import bin_index, equal_mass, equal_width, make_edges
+from calibrant.cells.pairs import Pairs
 from calibrant.metrics import (
     brier,
     brier_decomposition,
@@ -16,9 +18,7 @@ from calibrant.metrics import (
     nll_decomposition,
     reliability_curve,
 )
-from calibrant.metrics.calibration_error import ESTIMATORS
-from calibrant.metrics.edges import bin_index, equal_mass, equal_width, make_edges
-from calibrant.metrics.views import Pairs
+from calibrant.metrics.estimators.calibration_error import ESTIMATORS
 from calibrant.simulation import fit_scenario
 
 BINARY = ["binary_beta_n200", "binary_beta_n1000", "binary_beta_n5000"] + [

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
+from calibrant.cells.pairs import Pairs
 from calibrant.errors import InvalidInput
 from calibrant.metrics import (
     BinnedState,
@@ -18,10 +19,10 @@ from calibrant.metrics import (
     nll,
     smece,
 )
-from calibrant.metrics.bounds import largest_error, largest_gap_interval
-from calibrant.metrics.class_test import class_wise_pvalue
-from calibrant.metrics.means import loss_interval, mean_interval, share_interval
-from calibrant.metrics.views import Pairs, read
+from calibrant.metrics.inference.bounds import largest_error, largest_gap_interval
+from calibrant.metrics.inference.class_test import class_wise_pvalue
+from calibrant.metrics.inference.means import loss_interval, mean_interval, share_interval
+from calibrant.metrics.views.forecasts import read
 
 
 def calibrated(rng, n, prevalence):

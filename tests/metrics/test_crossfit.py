@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
+from calibrant.cells.pairs import Pairs
+from calibrant.cells.tied import Cells, cells_of
 from calibrant.metrics import ece_crossfit
-from calibrant.metrics.cells import Cells, cells_of
-from calibrant.metrics.crossfit import crossfit_of, deal
-from calibrant.metrics.views import Pairs
+from calibrant.metrics.estimators.crossfit import crossfit_of, deal
 from calibrant.simulation import Power, Scenario, Uniform, experiments, scenarios
 
 

@@ -5,13 +5,13 @@ import json
 import numpy as np
 import pytest
 
+from calibrant.cells.edges import bin_index, equal_mass, equal_width
+from calibrant.cells.pairs import Pairs
+from calibrant.cells.tied import cells_of
 from calibrant.metrics import calibration_error, ece_kde, ece_sweep, smece
-from calibrant.metrics.calibration_error import ESTIMATORS
-from calibrant.metrics.cells import cells_of
-from calibrant.metrics.edges import bin_index, equal_mass, equal_width
-from calibrant.metrics.sweep import sweep_cells
-from calibrant.metrics.triweight import triweight_sums
-from calibrant.metrics.views import Pairs
+from calibrant.metrics.estimators.calibration_error import ESTIMATORS
+from calibrant.metrics.estimators.sweep import sweep_cells
+from calibrant.metrics.estimators.triweight import triweight_sums
 
 BINARY = [f"binary_{kind}_n{n}" for kind in ("beta", "unif") for n in (200, 1000, 5000)]
 SYNTHETIC = [f"mnm_appE_case{c}_n{n}" for c in (1, 2) for n in (64, 256, 1024)]

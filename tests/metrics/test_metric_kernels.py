@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from calibrant import _core, set_threads
+from calibrant.cells.edges import bin_index, equal_width
 from calibrant.metrics import cwece, ece
-from calibrant.metrics.edges import bin_index, equal_width
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

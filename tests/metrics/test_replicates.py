@@ -3,12 +3,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from calibrant.cells.pairs import Pairs
+from calibrant.cells.tied import cells_of
 from calibrant.errors import InvalidInput
-from calibrant.metrics.calibration_error import ESTIMATORS
-from calibrant.metrics.cells import cells_of
-from calibrant.metrics.replicates import Replicates, from_rows, prefix
-from calibrant.metrics.sweep import sweep_cells
-from calibrant.metrics.views import Pairs
+from calibrant.metrics.estimators.calibration_error import ESTIMATORS
+from calibrant.metrics.estimators.sweep import sweep_cells
+from calibrant.metrics.inference.replicates import Replicates, from_rows, prefix
 
 
 @given(st.integers(0, 10**6), st.integers(2, 60), st.sampled_from([1, 2, "max"]))

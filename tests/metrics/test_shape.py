@@ -7,9 +7,9 @@ import pytest
 from scipy.special import expit, logit
 
 import calibrant
-from calibrant.metrics.shape import shape_of
-from calibrant.metrics.testing import sweep_test
-from calibrant.metrics.views import Pairs
+from calibrant.cells.pairs import Pairs
+from calibrant.metrics.inference.shape import shape_of
+from calibrant.metrics.inference.testing import sweep_test
 
 
 def rare(rng, n):

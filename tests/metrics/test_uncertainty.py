@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from calibrant import _core
+from calibrant.cells.pairs import Pairs
 from calibrant.errors import InvalidInput
 from calibrant.metrics import (
     accuracy,
@@ -29,8 +30,7 @@ from calibrant.metrics import (
     smece,
     top_k_accuracy,
 )
-from calibrant.metrics.resampling import resamples_of
-from calibrant.metrics.views import Pairs
+from calibrant.metrics.inference.resampling import resamples_of
 from calibrant.simulation import Beta, power_scenario, scenarios
 
 

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from calibrant.cells.pairs import Pairs
+from calibrant.cells.tied import cells_of
 from calibrant.errors import InvalidInput
 from calibrant.metrics import (
     bootstrap,
@@ -22,11 +24,9 @@ from calibrant.metrics import (
     required_samples,
     skce,
 )
-from calibrant.metrics.calibration_error import ESTIMATORS
-from calibrant.metrics.cells import cells_of
-from calibrant.metrics.replicates import from_rows
-from calibrant.metrics.sweep import sweep_cells
-from calibrant.metrics.views import Pairs
+from calibrant.metrics.estimators.calibration_error import ESTIMATORS
+from calibrant.metrics.estimators.sweep import sweep_cells
+from calibrant.metrics.inference.replicates import from_rows
 from calibrant.simulation import Empirical, Power, Scenario, experiments
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import dirichlet
 
 from calibrant.metrics import canonical_error, skce
-from calibrant.metrics.kernel_test import kernel_features
+from calibrant.metrics.inference.kernel_test import kernel_features
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])

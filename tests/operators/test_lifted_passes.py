@@ -11,7 +11,7 @@ from tests.conftest import overconfident
 
 import calibrant
 from calibrant import Binning, CalibrationWarning, Chain, Isotonic, Mixture, OneVsRest, PlattScaling, make
-from calibrant.metrics import fine_cells
+from calibrant.cells import fine as fine_cells
 from calibrant.operators import one_vs_rest
 from calibrant.passes import Data
 

@@ -12,7 +12,7 @@ from tests.conftest import overconfident
 
 from calibrant import compare, make, measure, plots
 from calibrant.errors import InvalidInput
-from calibrant.metrics.curves import reliability_curve
+from calibrant.metrics.estimators.curves import reliability_curve
 
 
 @pytest.fixture(autouse=True)

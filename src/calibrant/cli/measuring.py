@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..arrays import softmax
 from ..errors import InvalidInput
 from ..files import Dataset, Rows
-from ..metrics.summary import measure
+from ..metrics.measuring import measure
 from ..validation import as_scores, column_order
 
 if TYPE_CHECKING:

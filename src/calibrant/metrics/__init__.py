@@ -1,21 +1,21 @@
 """Measuring calibration: a view, an estimator and a norm."""
 
-from .accuracy import accuracy, sharpness, top_k_accuracy
-from .calibration_error import calibration_error
-from .canonical import canonical_error
-from .curves import ReliabilityCurve, reliability_curve
-from .decomposition import Decomposition, brier_decomposition, nll_decomposition
-from .gain import Comparison, Gain, calibration_gain, compare_forecasts
-from .information import mutual_information
-from .intervals import Interval, frequency_interval
-from .kernel import skce
+from .estimators.calibration_error import calibration_error
+from .estimators.canonical import canonical_error
+from .estimators.curves import ReliabilityCurve, reliability_curve
+from .estimators.kernel import skce
+from .inference.intervals import Interval, frequency_interval
+from .inference.planning import calibration_error_bound, required_samples
+from .inference.testing import CalibrationTest, calibration_test
+from .inference.uncertainty import bootstrap
+from .measuring import Measurement, measure
 from .names import ace, cwece, ece, ece_crossfit, ece_debiased, ece_kde, ece_sweep, ks_error, mce, smece
-from .planning import calibration_error_bound, required_samples
-from .proper import brier, nll
+from .scores.accuracy import accuracy, sharpness, top_k_accuracy
+from .scores.decomposition import Decomposition, brier_decomposition, nll_decomposition
+from .scores.gain import Comparison, Gain, calibration_gain, compare_forecasts
+from .scores.information import mutual_information
+from .scores.proper import brier, nll
 from .state import BinnedState
-from .summary import Measurement, measure
-from .testing import CalibrationTest, calibration_test
-from .uncertainty import bootstrap
 
 __all__ = [
     "BinnedState",

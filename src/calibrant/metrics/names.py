@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .calibration_error import calibration_error
+from .estimators.calibration_error import calibration_error
 
 __all__ = ["ace", "cwece", "ece", "ece_crossfit", "ece_debiased", "ece_kde", "ece_sweep", "ks_error", "mce", "smece"]
 

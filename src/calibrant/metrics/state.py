@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..cells.edges import fixed_edges
+from ..cells.pairs import Pairs
 from ..errors import InvalidInput
-from .calibration_error import check_estimator, default_norm, error_of_pairs
-from .edges import fixed_edges
-from .norms import Norm
-from .sums import FROM_SUMS, error_from_sums, group_sums, power_mean
-from .thresholds import Threshold
-from .views import Pairs, read
+from .estimators.calibration_error import check_estimator, default_norm, error_of_pairs
+from .estimators.norms import Norm
+from .estimators.sums import FROM_SUMS, error_from_sums, group_sums, power_mean
+from .views.forecasts import read
+from .views.thresholds import Threshold
 
 __all__ = ["BinnedState"]
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InvalidInput
-from ..metrics.curves import ReliabilityCurve, count_ticks, reliability_curve
-from ..metrics.summary import Measurement
+from ..metrics.estimators.curves import ReliabilityCurve, count_ticks, reliability_curve
+from ..metrics.measuring import Measurement
 from .style import AFTER, BEFORE, axes, dress, ink, legend, new_figure
 
 __all__ = ["class_grid", "reliability"]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from markupsafe import Markup, escape
 
-from ..metrics.curves import ReliabilityCurve, count_ticks
+from ..metrics.estimators.curves import ReliabilityCurve, count_ticks
 from ..selection import Comparison
 from ..selection.result import Curve
 from ..types import Array

@@ -19,8 +19,8 @@ from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from ..files.atomic import replacing
 from ..metrics import brier_decomposition
-from ..metrics.curves import ReliabilityCurve, reliability_curve
-from ..metrics.summary import Measurement, measure
+from ..metrics.estimators.curves import ReliabilityCurve, reliability_curve
+from ..metrics.measuring import Measurement, measure
 from ..selection import Comparison
 from .fitted import curves_of, facts_of, parameters_of
 from .marks import INSIDE, MAP, SIZE, comparison_marks, frame_marks, learning_marks, map_marks, reliability_marks

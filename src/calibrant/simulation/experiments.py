@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..cells.pairs import Pairs
 from ..errors import InvalidInput
-from ..metrics.calibration_error import ESTIMATORS, check_estimator, check_options
-from ..metrics.replicates import from_rows
-from ..metrics.views import Pairs
+from ..metrics.estimators.calibration_error import ESTIMATORS, check_estimator, check_options
+from ..metrics.inference.replicates import from_rows
 from ..parameters import Integer
 from ..progress import Progress, reporting
 from .controls import adjusted_mean, control_deviations
@@ -89,7 +89,7 @@ def run(
     n, bins : int or sequences of int
         Block sizes, and numbers of bins for the estimators that have them (one entry otherwise).
     estimator : str or callable
-        A name of `calibrant.metrics.calibration_error`'s, or a function of (y_true, y_prob).
+        A name of `calibrant.metrics.estimators.calibration_error`'s, or a function of (y_true, y_prob).
     edges : {"equal_width", "equal_mass"}, optional
         Equal width for binned estimators, equal mass for "sweep" and "debiased", where nothing is said.
     progress : bool or callable, default=True

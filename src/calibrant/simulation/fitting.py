@@ -11,7 +11,7 @@ from scipy import special
 from scipy.optimize import minimize
 
 from ..errors import InvalidInput
-from ..metrics.views import read
+from ..metrics.views.forecasts import read
 from .curves import GLM, inverse_links, transforms
 from .distributions import TINY, Beta
 from .scenario import Scenario

@@ -9,10 +9,10 @@ from scipy.special import expit, logit
 import calibrant
 from calibrant import Binning, OneVsRest, PlattScaling, TemperatureScaling, make
 from calibrant.arrays import log_odds, softmax
+from calibrant.cells import fine as fine_cells
 from calibrant.errors import InvalidInput
 from calibrant.maps.binary import binning
-from calibrant.metrics import fine_cells
-from calibrant.metrics.information import mutual_information
+from calibrant.metrics.scores.information import mutual_information
 from calibrant.passes import Block, in_memory
 
 NAMES = ["equal_mass", "equal_width", "imax", "mi", "kmeans"]

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, expit, softmax
 
+from ...cells.fine import FineCells
 from ...fits.report import FitReport
-from ...metrics.fine_cells import FineCells
 from ...parameters import Integer, Number
 from ...traits import Traits
 from .base import Learnt
@@ -137,7 +137,7 @@ def _fit_models(cells: FineCells, numbers: NDArray[np.int64], strength: float) -
 def _starts(cells: FineCells, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """First cells of the bins of equal mass, for each number of bins, and the number each belongs to.
 
-    A cell lies in bin ⌊C·b/n⌋ of b, C being the weight below it (`metrics.edges.equal_mass`).
+    A cell lies in bin ⌊C·b/n⌋ of b, C being the weight below it (`cells.edges.equal_mass`).
     """
     owners = np.repeat(np.arange(len(numbers)), numbers)
     rank = np.arange(len(owners)) - np.repeat(np.cumsum(numbers) - numbers, numbers)

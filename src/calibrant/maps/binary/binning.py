@@ -13,12 +13,12 @@ from scipy.special import expit, logit
 
 from ... import _core
 from ...calibrator import Calibrator
+from ...cells.edges import equal_width, given, kmeans, mass_bounds
+from ...cells.fine import FineCells
+from ...cells.imax import IMax, imax_of_groups
+from ...cells.information import partition_information
+from ...cells.partition import optimal_partition
 from ...fits.report import FitReport
-from ...metrics.edges import equal_width, given, kmeans, mass_bounds
-from ...metrics.fine_cells import FineCells
-from ...metrics.imax import IMax, imax_of_groups
-from ...metrics.information import partition_information
-from ...metrics.optimal_partition import optimal_partition
 from ...parameters import AnyOf, Instance, Integer, Number, OneOf
 from ...passes import Data
 from ...traits import Traits, most_of

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 from scipy.special import expit
 
+from ...cells.fine import FineCells
 from ...fits.report import FitReport
-from ...metrics.fine_cells import FineCells
 from ...parameters import Integer, OneOf
 from ...traits import Traits
 from .base import BinaryMap, Learnt

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from ... import _core
-from ...metrics.fine_cells import FineCells, cells_apart, cells_of_groups
+from ...cells.fine import FineCells, cells_apart, cells_of_groups
 from ...passes import Data
 from ...threads import get_threads
 from .base import HELD_OUT, BinaryMap, Learnt

@@ -1,0 +1,158 @@
+"""The one function behind every calibration error: a view, an estimator and a norm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...cells.edges import fixed_edges
+from ...cells.pairs import Pairs
+from ...errors import InvalidInput
+from ..views.forecasts import Forecasts, read, select
+from ..views.thresholds import Threshold
+from .binned import binned
+from .class_wise import class_wise
+from .crossfit import crossfit
+from .debiased import debiased
+from .exact import exact
+from .kde import kde
+from .ks import ks
+from .label_binned import label_binned
+from .norms import Norm, check_norm
+from .smooth import smooth
+from .sums import FROM_SUMS, error_from_sums, group_sums
+from .sweep import sweep
+
+__all__ = [
+    "ESTIMATORS",
+    "calibration_error",
+    "check_estimator",
+    "check_options",
+    "default_norm",
+    "error_of",
+    "error_of_pairs",
+]
+
+ESTIMATORS: dict[str, Callable[..., float]] = {
+    "binned": binned,
+    "label_binned": label_binned,
+    "sweep": sweep,
+    "debiased": debiased,
+    "kde": kde,
+    "smooth": smooth,
+    "ks": ks,
+    "exact": exact,
+    "crossfit": crossfit,
+}
+_DEFAULTS: dict[str, dict[str, Any]] = {name: f.__kwdefaults__ or {} for name, f in ESTIMATORS.items()}
+
+
+def calibration_error(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    view: Any = "top_label",
+    threshold: Threshold = None,
+    estimator: str = "binned",
+    norm: Norm | None = None,
+    sample_weight: Any = None,
+    classes: Any = None,
+    marginals: bool = False,
+    **options: Any,
+) -> float:
+    """How far probabilities are from frequencies.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Class labels; 0/1 outcomes where ``y_prob`` is one-dimensional.
+    y_prob : array-like of shape (n, K) or (n,)
+        Probabilities of the classes, or of one event.
+    view : {"top_label", "class_wise", "marginals", "pooled"} or a class, default "top_label"
+        Top label: the largest probability of a row and whether that class is right. Class-wise: each class against
+        the rest, and the power mean over classes in the order of the norm (the plain mean for norm 1, the largest for
+        "max"). Marginals: class-wise over rows that need not sum to one. Pooled: all n·K entries as one set of pairs
+        (what the code of paper 003 does for its "marginal" sweep). A class: that one against the rest. One event's
+        probabilities are pairs already: every view takes them as they are, but for its class 0.
+    threshold : None, "1/K", "prior", "kcal" or a number
+        For class-wise views: only entries above it count (edges are those of all entries);
+        "prior" is each class's frequency, "kcal" max(0.01, 1/K) (paper 001). Classes with no entry are left out.
+    estimator : str
+        One of "binned", "label_binned", "sweep", "debiased", "kde", "smooth", "ks", "exact", "crossfit".
+    norm : {1, 2, "max"}, optional
+        With the final root: norm 2 is a root mean square. By default the estimator's own: 1, but 2 for "debiased"
+        and "crossfit", and "max" for "ks".
+    sample_weight : array-like of shape (n,), optional
+        A weight of 2 is the row twice.
+    classes : sequence, optional
+        The label of each column of ``y_prob``.
+    marginals : bool
+        Allow rows that do not sum to one, in any view.
+    **options
+        Of the estimator: ``bins``, ``edges``, ``bandwidth``, …
+
+    Examples
+    --------
+    >>> calibration_error([0, 1, 1, 1], [0.25, 0.75, 0.75, 0.75], bins=10)
+    0.25
+    """
+    check_estimator(estimator, norm)
+    everything = isinstance(view, str) and view == "marginals"
+    forecasts = read(y_true, y_prob, sample_weight, classes=classes, marginals=marginals or everything)
+    view = "class_wise" if everything else view
+    return error_of(forecasts, view=view, threshold=threshold, estimator=estimator, norm=norm, **options)
+
+
+def error_of(
+    forecasts: Forecasts,
+    *,
+    view: Any = "top_label",
+    threshold: Threshold = None,
+    estimator: str = "binned",
+    norm: Norm | None = None,
+    **options: Any,
+) -> float:
+    """Calibration error of validated forecasts."""
+    chosen = default_norm(estimator) if norm is None else norm
+    by_class = isinstance(view, str) and view == "class_wise"
+    if threshold is not None and not by_class:
+        raise InvalidInput("threshold needs a class-wise view", seen=f"view={view!r}", allowed="view='class_wise'")
+    if not by_class:
+        return error_of_pairs(
+            select(forecasts, view, ("class_wise", "marginals")), estimator=estimator, norm=chosen, **options
+        )
+    check_options(estimator, options)
+    if estimator in FROM_SUMS:
+        given = {**_DEFAULTS[estimator], **options}
+        edges = fixed_edges(given["edges"], given["bins"], forecasts.rows)
+        if edges is not None:
+            return error_from_sums(group_sums(forecasts, view, edges, threshold), estimator, chosen)
+    return class_wise(forecasts, ESTIMATORS[estimator], threshold, chosen, options)
+
+
+def error_of_pairs(pairs: Pairs, *, estimator: str = "binned", norm: Norm | None = None, **options: Any) -> float:
+    """Calibration error of one set of pairs."""
+    if options:
+        check_options(estimator, options)
+    return ESTIMATORS[estimator](pairs, norm=default_norm(estimator) if norm is None else norm, **options)
+
+
+def check_estimator(estimator: object, norm: object = None) -> None:
+    """Refuse an estimator or a norm that does not exist."""
+    if not isinstance(estimator, str) or estimator not in ESTIMATORS:
+        raise InvalidInput("no such estimator", seen=repr(estimator), allowed=", ".join(ESTIMATORS))
+    if norm is not None:
+        check_norm(norm)
+
+
+def default_norm(estimator: str) -> Norm:
+    """Return the norm an estimator has of its own."""
+    return _DEFAULTS[estimator]["norm"]
+
+
+def check_options(estimator: str, options: Mapping[str, Any]) -> None:
+    """Refuse options that an estimator does not have."""
+    allowed = [name for name in _DEFAULTS[estimator] if name != "norm"]
+    for name in options:
+        if name not in allowed:
+            raise InvalidInput(f"estimator {estimator!r} has no option {name!r}", allowed=", ".join(allowed) or "none")

@@ -1,0 +1,122 @@
+"""The cross-fitted estimator: an isotonic curve from some rows, judged on the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from ...cells.isotonic import isotonic_levels
+from ...cells.pairs import Pairs
+from ...cells.tied import Cells, cells_of
+from ...errors import InvalidInput
+from .norms import Norm, check_norm
+
+__all__ = ["CrossFit", "crossfit", "crossfit_of"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CrossFit:
+    """A cross-fitted estimate: the mean of the products (norm 2) or signed gaps (norm 1), its standard error, rows."""
+
+    norm: int
+    mean: float
+    mean_error: float
+    rows: float
+
+    @property
+    def value(self) -> float:
+        """The calibration error.
+
+        For norm 2 the root of the mean; a root of a noisy number is too small on average by a factor of about
+        1 - V/(8·mean²), V its variance, and that is undone (by at most 1/8 where the mean is all noise).
+        """
+        if self.norm == 1:
+            return max(0.0, self.mean)
+        if self.mean <= 0:
+            return 0.0
+        variance = self.mean_error**2
+        return float(np.sqrt(self.mean) * (1 + variance / (8 * max(self.mean**2, variance))))
+
+    def bounds(self, confidence: float) -> tuple[float, float]:
+        """Return the ends of Student's interval of the error, in [0, 1]: a few rows know little of their spread."""
+        if self.rows <= 1:
+            return 0.0, 1.0
+        reach = float(stdtrit(self.rows - 1, 0.5 + confidence / 2)) * self.mean_error
+        low, high = (min(1.0, max(0.0, self.mean + side * reach)) for side in (-1, 1))
+        return (low, high) if self.norm == 1 else (float(np.sqrt(low)), float(np.sqrt(high)))
+
+
+def crossfit(pairs: Pairs, *, norm: Norm = 2, folds: int = 5, random_state: int = 0) -> float:
+    """Cross-fitted isotonic calibration error.
+
+    Rows are dealt into folds; c₋ is the isotonic regression of the outcomes of the other folds, linear between
+    scores. Norm 2: the root of the mean of (s - c₋(s))·(s - y). Given the scores, c₋ and y are independent, so its
+    expectation is E[(s - c)²] + E[(c - c₋)(s - c)]: the noise of the fitted curve does not enter, as it does in
+    every plug-in estimate, only its bias does. Norm 1: the mean of sign(s - c₋(s))·(s - y), which cannot exceed the
+    truth in expectation (before the cut at 0) and falls short where the sign is uncertain.
+
+    Over the ten scenarios of paper 003 the mean absolute bias of norm 2 is less than half of the equal-mass sweep's at
+    n = 200 and about a quarter at n = 1,000 (docs/evidence/crossfit.md), at the price of more variance at n = 200. For
+    norm 1 the sweep is the less biased one.
+
+    Folds alternate along the sorted scores, so the result does not depend on the order of the rows. Rows with equal
+    scores are dealt at random, seeded by ``random_state``; with fractional weights they stay together.
+    """
+    return crossfit_of(cells_of(pairs), norm=norm, folds=folds, random_state=random_state).value
+
+
+def crossfit_of(cells: Cells, *, norm: Norm = 2, folds: int = 5, random_state: int = 0) -> CrossFit:
+    """Cross-fitted estimate of sorted cells."""
+    check_norm(norm, (1, 2))
+    if folds < 2:
+        raise InvalidInput("folds must be at least 2", seen=repr(folds))
+    weights, outcomes = deal(cells, folds, random_state)
+    fitted = np.stack([_left_out(cells, w, e) for w, e in zip(weights, outcomes, strict=True)])
+    gap, total = cells.scores - fitted, float(cells.weights.sum())
+    happened, missed = cells.scores - 1.0, cells.scores
+    direction = gap if norm == 2 else np.sign(gap)
+    mean = float((direction * (outcomes * happened + (weights - outcomes) * missed)).sum() / total)
+    # First-order influence of a row: 2·gap·(s - y) - gap² for the squares, sign·(s - y) for the absolute values.
+    yes = 2 * gap * happened - gap**2 if norm == 2 else direction * happened
+    no = 2 * gap * missed - gap**2 if norm == 2 else direction * missed
+    first = (outcomes * yes + (weights - outcomes) * no).sum() / total
+    second = (outcomes * yes**2 + (weights - outcomes) * no**2).sum() / total
+    rows = cells.rows
+    return CrossFit(int(norm), mean, float(np.sqrt(max(0.0, second - first**2) / rows)), rows)
+
+
+def deal(cells: Cells, folds: int, random_state: int) -> tuple[Floats, Floats]:
+    """Return each fold's weight and outcomes in each cell, both of shape (folds, cells)."""
+    rng = np.random.default_rng(random_state)
+    if not _whole(cells.weights, cells.outcomes):
+        mine = np.arange(len(cells.scores)) % folds == np.arange(folds)[:, None]
+        return mine * cells.weights, mine * cells.outcomes
+    ends = np.cumsum(cells.weights).astype(np.int64)
+    starts = ends - cells.weights.astype(np.int64)
+    sizes = np.stack([(ends - f + folds - 1) // folds - (starts - f + folds - 1) // folds for f in range(folds)])
+    yes, left = cells.outcomes.astype(np.int64), cells.weights.astype(np.int64)
+    events = np.zeros_like(sizes)
+    for f in range(folds - 1):
+        events[f] = np.where(sizes[f] > 0, rng.hypergeometric(yes, left - yes, sizes[f]), 0)
+        yes, left = yes - events[f], left - sizes[f]
+    events[-1] = yes
+    return sizes.astype(np.float64), events.astype(np.float64)
+
+
+def _whole(*arrays: Floats) -> bool:
+    return all((a == np.floor(a)).all() and a.max(initial=0) < 1e9 for a in arrays)
+
+
+def _left_out(cells: Cells, weights: Floats, outcomes: Floats) -> Floats:
+    """Isotonic curve of everything but one fold, at every score; the scores themselves where nothing else is left."""
+    rest = cells.weights - weights
+    known = rest > 0
+    if not known.any():
+        return cells.scores
+    levels = isotonic_levels(rest[known], (cells.outcomes - outcomes)[known])
+    return np.interp(cells.scores, cells.scores[known], levels)

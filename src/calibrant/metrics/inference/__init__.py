@@ -1,0 +1,1 @@
+"""Inference: intervals, tests, and what they mean in words."""

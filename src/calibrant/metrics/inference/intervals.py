@@ -1,0 +1,131 @@
+"""Intervals: what an estimate comes with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaincinv, ndtri
+
+from ...errors import InvalidInput
+from ...parameters import Integer
+
+__all__ = ["Interval", "check_confidence", "check_resamples", "deviations_of", "frequency_interval"]
+
+Floats = NDArray[np.float64]
+BIASED = "chance alone raises this estimate; the interval is for the true value, corrected for that"
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with an interval that covers the truth with the stated confidence.
+
+    Attributes
+    ----------
+    estimate : float
+    low, high : float or None
+        None where no interval would cover; ``note`` says why.
+    confidence : float
+        Nominal coverage, such as 0.95.
+    standard_error : float
+    bias : float
+        How much too large the estimate is on average, as the resamples tell it; already taken out of low and high,
+        not out of the estimate.
+    method : str
+        How the interval was made.
+    norm : 1, 2, "max" or None
+        Of a calibration error: errors of different norms are different figures.
+    note : str
+        Why there is no interval, why it is so wide, or why the estimate lies outside it; else empty.
+    """
+
+    estimate: float
+    low: float | None
+    high: float | None
+    confidence: float
+    standard_error: float
+    bias: float
+    method: str
+    norm: int | str | None = None
+    note: str = ""
+
+    @property
+    def outside(self) -> bool:
+        """Whether the estimate lies outside its own interval."""
+        if self.low is None or self.high is None:
+            return False
+        return not self.low <= self.estimate <= self.high
+
+    @property
+    def brackets(self) -> str:
+        """The interval in brackets, or that there is none."""
+        if self.low is None or self.high is None:
+            return "no interval"
+        return f"[{self.low:.4f}, {self.high:.4f}]"
+
+    def covers(self, value: float) -> bool:
+        """Tell whether a value lies in the interval; every value does where there is none."""
+        if self.low is None or self.high is None:
+            return True
+        return self.low <= value <= self.high
+
+    def explained(self) -> Interval:
+        """Return the same with a note where the estimate lies outside the interval and nothing says why yet."""
+        return replace(self, note=BIASED) if self.outside and not self.note else self
+
+    def __str__(self) -> str:
+        shown = "∞" if self.estimate == np.inf else f"{self.estimate:.4f}"
+        return f"{shown} {self.brackets}"
+
+
+def check_confidence(confidence: float) -> None:
+    """Refuse a level that is no level."""
+    if not 0 < confidence < 1:
+        raise InvalidInput("confidence must lie between 0 and 1", seen=repr(confidence), allowed="0.95, for example")
+
+
+def check_resamples(resamples: object, least: int) -> None:
+    """Refuse a number of resamples that is none, or too small to say anything."""
+    if not Integer(least).accepts(resamples):
+        raise InvalidInput("resamples is not valid", seen=repr(resamples), allowed=Integer(least).allowed)
+
+
+def deviations_of(confidence: float) -> float:
+    """Return how many standard deviations a two-sided normal interval reaches: 1.96 for 0.95."""
+    check_confidence(confidence)
+    return float(ndtri(0.5 + confidence / 2))
+
+
+def frequency_interval(
+    events: ArrayLike, counts: ArrayLike, *, confidence: float = 0.95, method: str = "wilson"
+) -> tuple[Floats, Floats]:
+    """Return lower and upper limits of a probability of which ``events`` of ``counts`` trials were seen.
+
+    Parameters
+    ----------
+    method : {"wilson", "clopper_pearson"}
+        Wilson's score interval covers the stated share on average; Clopper and Pearson's at least that share always,
+        at the price of length. Bins without trials get [0, 1].
+
+    Examples
+    --------
+    >>> low, high = frequency_interval([8], [10])
+    >>> print(low.round(3), high.round(3))
+    [0.49] [0.943]
+    """
+    k, n = np.asarray(events, dtype=np.float64), np.asarray(counts, dtype=np.float64)
+    z = deviations_of(confidence)
+    if method == "wilson":
+        size = np.where(n > 0, n, 1.0)
+        rate, spread = k / size, z * z / size
+        centre = (rate + spread / 2) / (1 + spread)
+        half = z * np.sqrt(np.maximum(rate * (1 - rate), 0) / size + spread / (4 * size)) / (1 + spread)
+        low, high = np.where(k <= 0, 0.0, centre - half), np.where(k >= n, 1.0, centre + half)
+    elif method == "clopper_pearson":
+        tail = (1 - confidence) / 2
+        low = np.where(k > 0, betaincinv(np.maximum(k, 1e-9), n - k + 1, tail), 0.0)
+        high = np.where(k < n, betaincinv(k + 1, np.maximum(n - k, 1e-9), 1 - tail), 1.0)
+    else:
+        raise InvalidInput("no such interval", seen=repr(method), allowed="'wilson' or 'clopper_pearson'")
+    return np.where(n > 0, np.clip(low, 0, 1), 0.0), np.where(n > 0, np.clip(high, 0, 1), 1.0)

@@ -1,0 +1,1 @@
+"""Proper scores, their decompositions, and what else is a mean over rows."""

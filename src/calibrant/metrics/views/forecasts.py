@@ -1,0 +1,152 @@
+"""Views: how K-class probabilities become one-dimensional (score, outcome) pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...cells.pairs import Pairs, rows_of
+from ...errors import InvalidInput
+from ...validation import Probabilities, as_array, as_labels, as_probabilities, as_weights, refuse_swapped
+
+__all__ = ["Forecasts", "read", "read_labels", "select"]
+
+
+@dataclass(frozen=True, eq=False)
+class Forecasts:
+    """Validated input of a metric.
+
+    Attributes
+    ----------
+    given : Probabilities
+        (n, K), or (n,) for the probability of one event.
+    labels : int64 array of shape (n,)
+        Column indices; 0 and 1 for one event.
+    weights : float64 array of shape (n,) or None
+    classes : array of shape (K,)
+        The label of each column.
+    """
+
+    given: Probabilities
+    labels: NDArray[np.int64]
+    weights: NDArray[np.float64] | None
+    classes: NDArray[Any]
+
+    @property
+    def probabilities(self) -> NDArray[np.floating]:
+        """The probabilities as an array."""
+        return self.given.values
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.labels)
+
+    @property
+    def rows(self) -> float:
+        """As how many rows these count."""
+        return rows_of(self.n, self.weights)
+
+    @property
+    def is_event(self) -> bool:
+        """Whether the input is the probability of one event."""
+        return self.probabilities.ndim == 1
+
+    def vectors(self) -> NDArray[np.float64]:
+        """Return (n, K) probabilities; one event is two classes."""
+        p = self.probabilities.astype(np.float64)
+        return np.column_stack([1 - p, p]) if self.is_event else p
+
+    def top_label(self) -> Pairs:
+        """Return the largest probability of each row, and whether that class is right (the first among equals)."""
+        if self.is_event:
+            return self.event()
+        return _pairs(self.given.top, self.given.top_column == self.labels, self.weights)
+
+    def event(self) -> Pairs:
+        """Return the event's probability and whether it happened."""
+        return _pairs(self.probabilities, self.labels, self.weights)
+
+    def one_class(self, column: int) -> Pairs:
+        """Return the probability of one class and whether it is the label."""
+        if self.is_event:
+            pairs = self.event()
+            return pairs if column == 1 else Pairs(1 - pairs.scores, 1 - pairs.outcomes, pairs.weights)
+        return _pairs(self.probabilities[:, column], self.labels == column, self.weights)
+
+    def pooled(self) -> Pairs:
+        """Return all n·K entries, each against whether its class is the label."""
+        if self.is_event:
+            return self.event()
+        k = self.probabilities.shape[1]
+        weights = None if self.weights is None else np.repeat(self.weights, k)
+        return _pairs(self.probabilities.ravel(), (self.labels[:, None] == np.arange(k)).ravel(), weights)
+
+    def each_class(self) -> Iterator[Pairs]:
+        """Yield the pairs of each class; one event is its own only class."""
+        if self.is_event:
+            yield self.event()
+            return
+        for start in range(0, self.probabilities.shape[1], 64):  # columns side by side share cache lines
+            block = np.ascontiguousarray(self.probabilities[:, start : start + 64].T, dtype=np.float64)
+            for column, scores in enumerate(block, start):
+                yield _pairs(scores, self.labels == column, self.weights)
+
+
+def _pairs(scores: NDArray[Any], outcomes: NDArray[Any], weights: NDArray[np.float64] | None) -> Pairs:
+    return Pairs(np.ascontiguousarray(scores, dtype=np.float64), outcomes.astype(np.float64), weights)
+
+
+def read(
+    y_true: Any, y_prob: Any, sample_weight: Any = None, *, classes: Any = None, marginals: bool = False
+) -> Forecasts:
+    """Check the arguments of a metric.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Class labels, or 0/1 outcomes where ``y_prob`` is one-dimensional.
+    y_prob : array-like of shape (n, K) or (n,)
+        Probabilities of the classes, or of one event.
+    classes : sequence, optional
+        The label of each column (for one event: of "no" and "yes").
+    marginals : bool
+        Whether the rows of ``y_prob`` need not sum to one.
+    """
+    refuse_swapped(y_true, y_prob)
+    given = as_probabilities(y_prob, marginals=marginals)
+    labels, known = read_labels(y_true, given.values, classes, given.columns)
+    return Forecasts(given, labels, as_weights(sample_weight, len(labels)), known)
+
+
+def read_labels(
+    y_true: Any, probabilities: NDArray[np.floating], classes: Any, columns: tuple[Any, ...] | None
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Return the labels of probabilities as column indices, and the classes."""
+    labels = as_array(y_true, "y_true")[0]
+    if classes is None and labels.dtype.kind == "b":  # outcomes: all may be true
+        labels = labels.astype(np.int64)
+    k = 2 if probabilities.ndim == 1 else probabilities.shape[1]
+    return as_labels(labels, k, len(probabilities), classes, columns, name="y_true")
+
+
+def select(forecasts: Forecasts, view: Any, others: tuple[str, ...] = ()) -> Pairs:
+    """Return the pairs of a view that has one set of them: ``"top_label"``, ``"pooled"``, or a class by its label.
+
+    ``others`` are views that the caller takes beside these, for the message where there is no such view.
+    """
+    if isinstance(view, str) and view in ("top_label", "pooled"):
+        return forecasts.top_label() if view == "top_label" else forecasts.pooled()
+    place = [i for i, c in enumerate(forecasts.classes.tolist()) if c == view]
+    if not place:
+        shown = ", ".join(repr(c) for c in forecasts.classes[:6].tolist())
+        raise InvalidInput(
+            "no such view",
+            seen=repr(view),
+            allowed=", ".join(map(repr, ("top_label", "pooled", *others))) + f", or a class: {shown}",
+        )
+    return forecasts.one_class(place[0])
