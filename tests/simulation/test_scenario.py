@@ -117,3 +117,17 @@ def test_power_scenario_reaches_the_error_asked_for():
 def test_impossible_parameters_are_refused(build):
     with pytest.raises(InvalidInput):
         build()
+
+
+def test_rows_of_table_2_whose_name_is_garbled_are_read_by_elimination():
+    read = {
+        name: (s.curve.link, s.curve.transform, s.curve.intercept, s.curve.slope)
+        for name, s in scenarios.items()
+        if s.note
+    }
+    assert read == {
+        "resnet110_SD_c10": ("logit", "logflip", -0.27, -0.33),
+        "resnet110_c100": ("logflip", "logflip", -0.11, 0.28),
+        "resnet_wide32_c100": ("logflip", "logflip", -0.15, 0.21),
+        "densenet161_imgnet": ("log", "log", -0.05, 1.27),
+    }
