@@ -1,0 +1,52 @@
+"""Writes docs/evidence/claims.md from the records that the studies leave; nothing on it is typed."""
+
+from __future__ import annotations
+
+import json
+
+from frame import EVIDENCE, FAILS, HOLDS, PARTLY, RECORDS, UNTESTED
+
+PAPERS = {
+    "000": "Mix-n-Match (Zhang et al. 2020)",
+    "001": "KCal (Lin et al. 2023)",
+    "002": "I-Max (Patel et al. 2021)",
+    "003": "Mitigating bias in calibration error estimation (Roelofs et al. 2022)",
+    "004": "Hoki (Jang et al. 2021)",
+}
+
+
+def write_claims() -> None:
+    """Write the page of all claims, a section a paper."""
+    records = [json.loads(path.read_text()) for path in sorted(RECORDS.glob("*.json"))]
+    verdicts = [claim["verdict"] for record in records for claim in record["claims"]]
+    counts = [f"{verdicts.count(v)} {v}" for v in (HOLDS, PARTLY, FAILS, UNTESTED) if v in verdicts]
+    lines = [
+        "# The claims of the five papers, and what our runs say",
+        "",
+        f"**{len(verdicts)} claims: {', '.join(counts)}.**",
+        "",
+        "Written by `make papers` from the results of its studies. A verdict is about the paper's own form of the "
+        "method (its",
+        "loss, smoothing, norm; marginals not normalised), on the outputs at hand; what our defaults do stands on "
+        "the page that",
+        "the last column names. Errors are standard errors over splits or simulations unless a page says otherwise. "
+        "The codes",
+        "are ours: the papers do not number their claims.",
+    ]
+    for record in records:
+        lines += ["", f"## {record['paper']}: {PAPERS[record['paper']]}", ""]
+        if record["sets"]:
+            lines += [
+                f"Sets: {', '.join(record['sets'])}. Command: `python benchmarks/papers/run.py {record['paper']}`.",
+                "",
+            ]
+        lines += ["| claim | where | what the paper says | protocol | ours | verdict | page |", "| --- " * 7 + "|"]
+        for c in record["claims"]:
+            page = f"[{c['page']}]({c['page']}.md)"
+            cells = (c["code"], c["place"], c["says"], c["protocol"], c["found"], f"**{c['verdict']}**", page)
+            lines.append("| " + " | ".join(cells) + " |")
+    (EVIDENCE / "claims.md").write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    write_claims()
