@@ -28,14 +28,11 @@ bench: $(VENV)/ready $(PEERS)/ready  ## speed, memory and quality beside the pee
 	$(BIN)/python benchmarks/quality.py
 	$(BIN)/python benchmarks/quality_resplits.py
 
-papers: $(VENV)/ready-dev  ## the papers' tables and figures on our data; takes hours
-	$(BIN)/python benchmarks/estimators.py all
-	$(BIN)/python benchmarks/mixnmatch.py
-	$(BIN)/python benchmarks/imax_tables.py
-	$(BIN)/python benchmarks/embeddings.py
-	$(BIN)/python benchmarks/losses.py
-	$(BIN)/python benchmarks/no_harm.py
-	$(BIN)/python benchmarks/projection.py
+papers: $(VENV)/ready-dev  ## the papers' tables, figures and claims on our data (QUICK=1: a few minutes, writes nothing)
+	QUICK=$(QUICK) $(BIN)/python benchmarks/papers/run.py
+	test -n "$(QUICK)" || $(BIN)/python benchmarks/losses.py
+	test -n "$(QUICK)" || $(BIN)/python benchmarks/no_harm.py
+	test -n "$(QUICK)" || $(BIN)/python benchmarks/projection.py
 
 docs: $(VENV)/ready  ## write the generated parts of README and docs again (its picture: scripts/picture.py)
 	$(BIN)/python scripts/generate.py

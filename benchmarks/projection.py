@@ -27,7 +27,7 @@ import calibrant
 from calibrant import KCal
 from calibrant.torch.kernel_loss import kernel_log_loss
 from calibrant.torch.sampling import Draw, Sampler
-from embedding_data import ROOT, Outputs, digits, letters
+from papers.networks import ROOT, Outputs, digits, letters
 
 EPOCH, EPOCHS, STEPS, SPLITS = 5_000, 100, 6_000, 5
 SHOWN = (1, 2, 5, 10, 20, 50, 100)
@@ -152,7 +152,7 @@ OTHERS = [("SGD with momentum", "momentum", 0.01), ("SGD with momentum", "moment
 def measure(name: str, minutes: float) -> list[str]:
     torch.set_num_threads(1)
     calibrant.set_threads(1)
-    outputs = digits() if name == "digits" else letters(ROOT / "build/data")
+    outputs = (digits() if name == "digits" else letters()).outputs()
     found = {"`KCal.fit_projection`": ours(outputs, "learned"), 'its start (`projection="lda"`)': ours(outputs, "lda")}
     print(f"{name}: {found}", file=sys.stderr, flush=True)
     for title, kind, rate in OTHERS:
