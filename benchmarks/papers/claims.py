@@ -16,7 +16,12 @@ PAPERS = {
 
 
 def write_claims() -> None:
-    """Write the page of all claims, a section a paper."""
+    """Write the page of all claims."""
+    (EVIDENCE / "claims.md").write_text(claims_page())
+
+
+def claims_page() -> str:
+    """Return the page of all claims, a section a paper."""
     records = [json.loads(path.read_text()) for path in sorted(RECORDS.glob("*.json"))]
     verdicts = [claim["verdict"] for record in records for claim in record["claims"]]
     counts = [f"{verdicts.count(v)} {v}" for v in (HOLDS, PARTLY, FAILS, UNTESTED) if v in verdicts]
@@ -45,7 +50,7 @@ def write_claims() -> None:
             page = f"[{c['page']}]({c['page']}.md)"
             cells = (c["code"], c["place"], c["says"], c["protocol"], c["found"], f"**{c['verdict']}**", page)
             lines.append("| " + " | ".join(cells) + " |")
-    (EVIDENCE / "claims.md").write_text("\n".join(lines) + "\n")
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

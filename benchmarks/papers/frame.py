@@ -97,6 +97,7 @@ class Study:
     quick: bool = False
     claims: list[Claim] = field(default_factory=list)
     pages: dict[str, str] = field(default_factory=dict)
+    pictures: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.started = time.perf_counter()
@@ -155,6 +156,11 @@ class Study:
         """Note a page, to be written at the end."""
         self.pages[name] = text.rstrip() + "\n"
 
+    def picture(self, name: str, axes: Any, words: str) -> str:
+        """Note a picture, to be written at the end; return the line that shows it on a page."""
+        self.pictures[name] = axes.figure
+        return f"![{words}](pictures/{name}.png)"
+
     def close(self) -> bool:
         """Write pages and claims, unless the run was quick or on fewer sets than the record; say so if it was."""
         record = RECORDS / f"{self.paper}.json"
@@ -172,6 +178,9 @@ class Study:
         RECORDS.mkdir(parents=True, exist_ok=True)
         for name, text in self.pages.items():
             (EVIDENCE / f"{name}.md").write_text(text)
+        (EVIDENCE / "pictures").mkdir(exist_ok=True)
+        for name, figure in self.pictures.items():
+            figure.savefig(EVIDENCE / "pictures" / f"{name}.png", dpi=110, bbox_inches="tight")
         content = {"paper": self.paper, "sets": list(self.found), "claims": [asdict(claim) for claim in self.claims]}
         record.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
         return True

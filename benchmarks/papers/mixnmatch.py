@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from calibrant import make
 from calibrant.arrays import best_column, softmax
 from calibrant.metrics import ece_kde
 from calibrant.passes import Block, in_memory
+from calibrant.plots import learning_curve
 from calibrant.simulation import experiments, mix_n_match_cases
 
 SETS = [
@@ -370,6 +372,19 @@ def claim_m5(study: Study) -> None:
 # -- the page --------------------------------------------------------------------------------------------------------
 
 
+def as_curves(cells: dict[Any, dict[str, float]], name: str) -> SimpleNamespace:
+    """Return Figure 6's curves of a set in the paper's form, as `calibrant.plots.learning_curve` draws them."""
+    drawn = []
+    for method in CURVE_METHODS:
+        found = curve(cells, name, "paper", method)
+        estimates = []
+        for size in sorted(found):
+            mean, error = mean_and_error(found[size])
+            estimates.append(SimpleNamespace(value=mean, error=error))
+        drawn.append(SimpleNamespace(name=method, sizes=sorted(found), estimates=estimates, metric="top-label ECE¹"))
+    return SimpleNamespace(curves=drawn)
+
+
 def pages(study: Study, fixed: dict[Any, dict[str, float]], curves: dict[Any, dict[str, float]]) -> None:
     """Write docs/evidence/mixnmatch.md: verdicts first, then Tables 1 to 4 and Figure 6."""
     lines = ["# Mix-n-Match (paper 000) on real outputs", ""]
@@ -395,6 +410,8 @@ def pages(study: Study, fixed: dict[Any, dict[str, float]], curves: dict[Any, di
         head = ["set", "K", "IRM", "IROvA", "IROvA-TS"]
         lines += ["", f"## Table 4: rows that match 128 of IRM, in units of 128, {words}", "", table(head, rows)]
     for name in sets_of(curves):
+        drawn = learning_curve(as_curves(curves, name))
+        lines += ["", study.picture(f"figure6-{name}", drawn, f"Top-label error by calibration rows, {name}")]
         for form, words in FORMS.items():
             sizes = sorted(curve(curves, name, form, "ts"))
             rows = []

@@ -6,6 +6,7 @@ import numpy as np
 from frame import FAILS, HOLDS, PARTLY, Study, find, table
 
 from calibrant.metrics import calibration_error
+from calibrant.plots import bias_heat_map
 from calibrant.simulation import Beta, Scenario, Uniform, experiments, scenarios
 from calibrant.simulation.curves import GLM, Power
 from calibrant.simulation.scenario import power_scenario
@@ -97,6 +98,8 @@ def figure_4(study: Study) -> None:
         f"**Reproduced: {within} of 36 cells within .15 points of the printed ones.**\n\n"
         f"`make papers`: scenario resnet110_c10, norm 2, true error {found['truth']:.3f} %, {repeats:,} simulations a "
         "cell; ours (paper's).\n\n"
+        + study.picture("figure4", bias_heat_map(bias / 100, SIZES, BINS), "Bias by bins and rows, in points")
+        + "\n\n"
         + table(["bins \\ n", *map(str, SIZES)], rows)
         + f"\n\nLargest difference {apart.max():.2f}, mean {apart.mean():.2f} points. Largest standard error of ours "
         f"{np.max(found['error']):.2f} (with control variates).",

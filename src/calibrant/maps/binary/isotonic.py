@@ -36,7 +36,7 @@ class Isotonic(BinaryMap):
     ----------
     strict : bool
         Add a trace of the raw probability, (1 - ε) f(p) + ε p, so that the map is strictly increasing: Mix-n-Match's
-        IRM (§3.2) is ``OneVsRest(Isotonic(strict=True), share="all")``.
+        IRM (§3.3.2) is ``OneVsRest(Isotonic(strict=True), share="all")``.
     epsilon : float
         The ε of ``strict``.
     interpolate : bool

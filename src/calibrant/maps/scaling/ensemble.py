@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 
 
 class EnsembleTemperatureScaling(Calibrator):
-    """p = w₁ softmax(z / T) + w₂ softmax(z) + w₃ / K, T > 0 and w on the simplex (Mix-n-Match, §3.2, Eq. 6).
+    """p = w₁ softmax(z / T) + w₂ softmax(z) + w₃ / K, T > 0 and w on the simplex (Mix-n-Match, §3.2.2, Eq. 5).
 
     T and w are fitted jointly, as ``Mixture([TemperatureScaling(), Identity(), Uniform()], weights="joint")`` does. The
     optimal temperature of plain temperature scaling is always among the candidates, so the loss on the calibration set
