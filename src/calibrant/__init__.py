@@ -85,7 +85,15 @@ _PLACES = {
     "scan": "scanning",
     "set_threads": "threads",
 }
-_ROOMS = {"files", "metrics", "plots", "simulation", "testing"}  # importable as attributes: calibrant.metrics.ece
+# Importable as attributes: calibrant.metrics.ece
+_ROOMS = {
+    "files",
+    "metrics",
+    "monitoring",
+    "plots",
+    "simulation",
+    "testing",
+}
 
 __all__ = list(_PLACES)  # pyright: ignore[reportUnsupportedDunderAll]
 

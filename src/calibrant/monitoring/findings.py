@@ -1,0 +1,173 @@
+"""What a monitor says: figures, a verdict in words, and what to do."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .state import State
+
+__all__ = ["Alarm", "Findings", "StreamFindings", "findings_of"]
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """The moment when the evidence reached 1/α.
+
+    Attributes
+    ----------
+    batch, label, rows : int, str, int
+        When: the number and the name of the batch, and the rows seen until then.
+    log_e : float
+        The evidence then; infinite where an event of probability 0 happened.
+    stream : str
+        Which stream had most of it.
+    onset, onset_label : int, str
+        The batch where it began most likely, as seen then: an estimate without error control.
+    """
+
+    batch: int
+    label: str
+    rows: int
+    log_e: float
+    stream: str
+    onset: int
+    onset_label: str
+
+
+@dataclass(frozen=True)
+class StreamFindings:
+    """One stream: all rows, one class or one group.
+
+    ``gap`` is observed - expected a row; ``low`` and ``high`` are the ends of its confidence sequence: they hold at all
+    times at once, for this stream by itself. ``blamed`` streams have evidence enough to raise the alarm on their own,
+    at the one false-alarm rate of the whole monitor.
+    """
+
+    name: str
+    rows: int
+    observed: float
+    expected: float
+    gap: float
+    low: float
+    high: float
+    share: float
+    log_e: float
+    blamed: bool
+    onset: int | None
+    shape: str
+    size: float
+    impossible: int
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a monitor has found so far.
+
+    Attributes
+    ----------
+    alarm : bool
+    question, promise, alpha : str, str, float
+    batches, rows : int
+    log_e, highest : float
+        The evidence now, and the most there has been; the alarm is at log(1/α).
+    pvalue : float
+        1/highest E, at most 1: an anytime-valid p-value. None for ``promise="run_length"``.
+    alarmed : Alarm or None
+    onset : int or None
+        The batch where a change began most likely, as seen now.
+    onset_label : str
+    rows_since : int
+        Rows from there on: what a new fit could use.
+    streams : tuple of StreamFindings
+        All rows first, then classes and groups, those with most evidence first.
+    action : {"none", "shift", "refit", "by group", "look"}
+    verdict, advice : str
+    """
+
+    alarm: bool
+    question: str
+    promise: str
+    alpha: float
+    batches: int
+    rows: int
+    log_e: float
+    highest: float
+    pvalue: float | None
+    alarmed: Alarm | None
+    onset: int | None
+    onset_label: str
+    rows_since: int
+    streams: tuple[StreamFindings, ...]
+    action: str
+    verdict: str
+    advice: str
+
+    @property
+    def all_rows(self) -> StreamFindings:
+        """The stream of all rows."""
+        return self.streams[0]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return f"{self.verdict} {self.advice}"
+
+
+def findings_of(state: State) -> Findings:
+    """Return what a state says."""
+    from .advice import action_of, advice_on, verdict_on
+
+    s = state.settings
+    streams = _streams(state)
+    onset = state.onset()
+    found = Findings(
+        alarm=state.alarm is not None,
+        question=s.question,
+        promise=s.promise,
+        alpha=s.alpha,
+        batches=state.batches,
+        rows=streams[0].rows if streams else 0,
+        log_e=state.log_e(),
+        highest=state.highest,
+        pvalue=min(1.0, math.exp(-state.highest)) if s.promise == "lifetime" else None,
+        alarmed=state.alarm,
+        onset=onset,
+        onset_label="" if onset is None else state.labels.get(onset, str(onset)),
+        rows_since=_rows_since(state, onset),
+        streams=streams,
+        action="none",
+        verdict="",
+        advice="",
+    )
+    action = action_of(found)
+    return replace(found, action=action, verdict=verdict_on(found), advice=advice_on(found, action))
+
+
+def _streams(state: State) -> tuple[StreamFindings, ...]:
+    s, found = state.settings, []
+    for name, stream in state.streams.items():
+        gap, low, high = stream.gap(s.alpha if s.promise == "lifetime" else 0.05)
+        log_e = state.log_e_of(name)
+        shape, size = stream.shape()
+        blamed = state.changes is None and math.log(state.shares[name]) + log_e >= s.threshold
+        t = stream.total
+        figures = (t.rows, t.observed, t.expected, gap, low, high, state.shares[name], log_e, blamed)
+        found.append(StreamFindings(name, *figures, stream.onset(), shape, size, t.impossible))
+    return (*found[:1], *sorted(found[1:], key=lambda one: -one.log_e))
+
+
+def _rows_since(state: State, onset: int | None) -> int:
+    """Return how many rows came from the onset on, as finely as the trail knows it."""
+    if onset is None:
+        return 0
+    rows, number = 0, state.batches
+    for segment in reversed(state.trail.segments):
+        if number < onset:
+            break
+        rows, number = rows + segment.rows, number - segment.batches
+    return rows

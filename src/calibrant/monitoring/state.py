@@ -1,0 +1,194 @@
+"""What a monitor has seen: streams, the trail, and whether the alarm was raised."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidInput
+from .batch import Batch
+from .budget import newcomer_share, shares
+from .changes import Changes
+from .findings import Alarm
+from .rows import MAIN, Rows
+from .settings import Settings
+from .stream import Stream
+from .sums import Sums
+from .trail import Segment, Trail
+
+__all__ = ["State"]
+
+MOST_STREAMS = 500  # a few KB each
+
+
+@dataclass(eq=False)
+class State:
+    """Everything that changes in a monitor.
+
+    Attributes
+    ----------
+    batches : int
+    streams, shares : dict
+        By name, in the order of appearance; the shares of the false-alarm rate sum to 1 at most.
+    newcomers : int
+        Groups that were not there in the first batch.
+    classes : array or None
+    grouped : bool or None
+        None before the first batch with rows.
+    trail : Trail
+    highest : float
+        The largest log E so far.
+    alarm : Alarm or None
+        The first one.
+    labels : dict
+        The labels of batches where a change may have begun.
+    changes : Changes or None
+        Of ``question="changed"``.
+    files : list of str
+        Digests of files it was fed by `calibrant watch`.
+    """
+
+    settings: Settings
+    batches: int = 0
+    streams: dict[str, Stream] = field(default_factory=dict)
+    shares: dict[str, float] = field(default_factory=dict)
+    newcomers: int = 0
+    classes: NDArray[Any] | None = None
+    grouped: bool | None = None
+    trail: Trail = field(default_factory=lambda: Trail([]))
+    highest: float = 0.0
+    alarm: Alarm | None = None
+    labels: dict[int, str] = field(default_factory=dict)
+    changes: Changes | None = None
+    files: list[str] = field(default_factory=list)
+
+    def add(self, batch: Batch | None, rows: Rows | None, label: str | None) -> None:
+        """Take a batch: its sums and, for the question of change, its rows; None for one without rows."""
+        self.batches += 1
+        name = str(self.batches) if label is None else str(label)
+        if batch is not None:
+            self._make_streams(batch)
+        nothing = Sums.nothing(len(self.settings.alternatives))
+        given = {} if batch is None else batch.sums
+        for key, stream in self.streams.items():
+            stream.add(given.get(key, nothing), self.batches)
+        if rows is not None and self.changes is not None:
+            self.changes.add(rows, self.batches)
+        self.labels[self.batches] = name
+        self._forget_labels()
+        self._look(name, given.get(MAIN, nothing))
+
+    def _make_streams(self, batch: Batch) -> None:
+        new = [name for name in batch.sums if name not in self.streams]
+        if new and len(self.streams) + len(new) > MOST_STREAMS:
+            raise InvalidInput(
+                "there are too many streams to watch",
+                seen=f"{len(self.streams) + len(new)} groups and classes",
+                allowed=f"{MOST_STREAMS}",
+                hint="merge small groups, or watch fewer",
+            )
+        if not self.streams:
+            classes = [name for name in new if name.startswith("class ")]
+            self.shares |= shares(MAIN, classes, [name for name in new if name.startswith("group ")])
+        for name in new:
+            self._share_of_newcomer(name)
+            self.streams[name] = Stream.new(self.settings.alternatives, self.settings.starts)
+
+    def _share_of_newcomer(self, name: str) -> None:
+        if name not in self.shares:
+            self.newcomers += 1
+            has_classes = any(known.startswith("class ") for known in self.shares)
+            self.shares[name] = newcomer_share(has_classes, self.newcomers)
+
+    def _look(self, label: str, sums: Sums) -> None:
+        """Note the batch in the trail, and raise the alarm where the evidence says so."""
+        log_e = self.log_e()
+        self.highest = max(self.highest, log_e)
+        figures = sums.weight, sums.observed, sums.expected, sums.variance, sums.squares
+        kept = [float(f"{value:.7g}") for value in (*figures, log_e)]  # the digits of a picture
+        self.trail.add(Segment(1, label, label, sums.rows, *kept))
+        self._raise_alarm(label, log_e)
+
+    def _raise_alarm(self, label: str, log_e: float) -> None:
+        if self.alarm is not None or log_e < self.settings.threshold:
+            return
+        leading = self.leading()
+        onset = self.onset()
+        began = self.batches if onset is None else onset
+        rows = self.streams[MAIN].total.rows if self.streams else 0
+        self.alarm = Alarm(self.batches, label, rows, log_e, leading, began, self.labels.get(began, str(began)))
+
+    def log_e_of(self, name: str) -> float:
+        """Return the log E of one stream, before its share."""
+        if self.changes is not None and name == MAIN:
+            return self.changes.log_e
+        return self.streams[name].log_e(self.settings.method == "closed", self.settings.alpha)
+
+    def log_e(self) -> float:
+        """Return log E of all streams together; the share of groups that have not come is kept as money."""
+        if not self.streams:
+            return 0.0
+        if self.changes is not None:
+            return self.changes.log_e
+        parts = [math.log(self.shares[name]) + self.log_e_of(name) for name in self.streams]
+        rest = 1 - sum(self.shares[name] for name in self.streams)
+        if rest > 1e-12 and self.settings.starts.keeps_the_rest:
+            parts.append(math.log(rest))
+        return float("inf") if math.inf in parts else float(np.logaddexp.reduce(parts))
+
+    def leading(self) -> str:
+        """Return the stream that has most of the evidence."""
+        if self.changes is not None or not self.streams:
+            return MAIN
+        return max(self.streams, key=lambda name: math.log(self.shares[name]) + self.log_e_of(name))
+
+    def onset(self) -> int | None:
+        """Return the batch where a change began most likely, by the leading stream."""
+        if self.changes is not None:
+            return self.changes.onset()
+        return self.streams[self.leading()].onset() if self.streams else None
+
+    def _forget_labels(self) -> None:
+        needed = {self.batches} | ({self.changes.since} if self.changes is not None else set())
+        for stream in self.streams.values():
+            needed.update(np.unique(stream.since[stream.best > 0]).tolist())
+        self.labels = {number: label for number, label in self.labels.items() if number in needed}
+
+    def then(self, later: State) -> State:
+        """Return the state that saw what this one saw and then what ``later`` saw."""
+        found = State(self.settings, self.batches + later.batches, {}, dict(self.shares), self.newcomers)
+        found.classes = self.classes if self.classes is not None else later.classes
+        found.grouped = self.grouped if self.grouped is not None else later.grouped
+        found.files = [*self.files, *later.files]
+        if not self.streams:
+            found.shares, found.newcomers = dict(later.shares), later.newcomers
+        for name, stream in self.streams.items():
+            other = later.streams.get(name) or _idle(stream, later.batches)
+            found.streams[name] = stream.then(other, self.batches)
+        for name, stream in later.streams.items():
+            if name not in found.streams:
+                found._share_of_newcomer(name)
+                blank = Stream.new(stream.alternatives, stream.starts)
+                found.streams[name] = blank.then(stream, self.batches)
+        found.labels = self.labels | {number + self.batches: label for number, label in later.labels.items()}
+        found._forget_labels()
+        found.trail = self.trail.then(later.trail)
+        found.highest, found.alarm = self.highest, self.alarm
+        if later.batches:
+            log_e = found.log_e()
+            found.highest = max(found.highest, log_e)
+            found._raise_alarm(found.labels[found.batches], log_e)
+        return found
+
+
+def _idle(stream: Stream, batches: int) -> Stream:
+    """Return the stream of a group that had no rows in so many batches."""
+    found = Stream.new(stream.alternatives, stream.starts)
+    nothing = Sums.nothing(len(stream.alternatives))
+    for number in range(batches):
+        found.add(nothing, number + 1)
+    return found

@@ -1,0 +1,91 @@
+"""What one batch adds to a stream: sums, so that shards of a batch add up to the batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from ..types import Array
+from .alternatives import Alternatives
+from .sequence import sub_gaussian_variance
+
+__all__ = ["Sums", "sums_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Sums over rows of a stream.
+
+    Attributes
+    ----------
+    rows : int
+        Rows with a weight above 0.
+    weight, observed, expected : float
+        Σw, Σw·y, Σw·p.
+    variance : float
+        Σw²p(1-p): how far observed - expected strays if the probabilities are true.
+    squares : float
+        Σw²(y-p)², the clock of the confidence sequence.
+    proxy : float
+        Σw²v(p), Kearns and Saul's bound on the variance.
+    impossible : int
+        Events of probability 0 that happened.
+    log_ratios : array of shape (J,)
+        Σw·log L of each alternative.
+    """
+
+    rows: int
+    weight: float
+    observed: float
+    expected: float
+    variance: float
+    squares: float
+    proxy: float
+    impossible: int
+    log_ratios: Array
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(*(getattr(self, part.name) + getattr(other, part.name) for part in fields(Sums)))
+
+    @classmethod
+    def nothing(cls, alternatives: int) -> Sums:
+        """Return the sums of no rows."""
+        return cls(0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0, np.zeros(alternatives))
+
+    def plain(self) -> list[Any]:
+        """Return the sums as JSON has them."""
+        return [*(getattr(self, part.name) for part in fields(Sums)[:-1]), self.log_ratios.tolist()]
+
+
+def sums_of(
+    p: Array, happened: Array, exponents: Array | None, alternatives: Alternatives, counts: bool = False
+) -> Sums:
+    """Return the sums of some rows.
+
+    Parameters
+    ----------
+    p, happened : array of shape (n,)
+        The probability of the event, and 1.0 where it happened.
+    exponents : array of shape (n,), or None
+        How much of a row counts: 0 to 1, by which E[L^w] ≤ 1 stays true (Jensen); or, with ``counts``, how many equal
+        rows it stands for.
+    """
+    p = np.asarray(p, dtype=np.float64)
+    happened = np.asarray(happened, dtype=np.float64)
+    w = np.ones(len(p)) if exponents is None else exponents
+    used = w > 0
+    twice = w if counts else w**2
+    impossible = used & (((p == 0) & (happened == 1)) | ((p == 1) & (happened == 0)))
+    return Sums(
+        int(np.sum(w)) if counts else int(used.sum()),
+        float(w.sum()),
+        float((w * happened).sum()),
+        float((w * p).sum()),
+        float((twice * p * (1 - p)).sum()),
+        float((twice * (happened - p) ** 2).sum()),
+        float((twice * sub_gaussian_variance(p)).sum()),
+        int(np.sum(w[impossible])) if counts else int(impossible.sum()),
+        (w[:, None] * alternatives.log_ratios(p, happened)).sum(axis=0),
+    )

@@ -1,0 +1,70 @@
+"""What happened when, in few lines: for the picture, and for the names of batches."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass, replace
+from typing import Any
+
+__all__ = ["Segment", "Trail"]
+
+MOST = 60  # lines kept; then neighbours are merged, so that the last ones are the finest
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Some batches in a row, summed: how many, the labels of the first and last, sums, and the evidence after them."""
+
+    batches: int
+    first: str
+    last: str
+    rows: int
+    weight: float
+    observed: float
+    expected: float
+    variance: float
+    squares: float
+    log_e: float | None  # None where it is not known: the inside of a monitor that was merged
+
+    def __add__(self, later: Segment) -> Segment:
+        return Segment(
+            self.batches + later.batches,
+            self.first,
+            later.last,
+            self.rows + later.rows,
+            self.weight + later.weight,
+            self.observed + later.observed,
+            self.expected + later.expected,
+            self.variance + later.variance,
+            self.squares + later.squares,
+            later.log_e,
+        )
+
+
+@dataclass
+class Trail:
+    """The segments, oldest first."""
+
+    segments: list[Segment]
+
+    def add(self, segment: Segment) -> None:
+        """Take one more batch; where there are too many lines, neighbours of the older half become one."""
+        self.segments.append(segment)
+        if len(self.segments) > MOST:
+            self.segments = self._shorter()
+
+    def _shorter(self) -> list[Segment]:
+        """Merge the two neighbours that have the fewest batches together, the older ones among equals."""
+        sizes = [a.batches + b.batches for a, b in zip(self.segments, self.segments[1:], strict=False)]
+        at = sizes.index(min(sizes))
+        return [*self.segments[:at], self.segments[at] + self.segments[at + 1], *self.segments[at + 2 :]]
+
+    def then(self, later: Trail) -> Trail:
+        """Return both, one behind the other; what the evidence was inside the later one is not known."""
+        found = Trail(list(self.segments))
+        for segment in later.segments:
+            found.add(replace(segment, log_e=None))
+        return found
+
+    def plain(self) -> list[Any]:
+        """Return the segments as JSON has them."""
+        return [list(astuple(segment)) for segment in self.segments]
