@@ -1,6 +1,8 @@
 #include "bind.hpp"
 #include "linear.hpp"
 #include "linear_mixture.hpp"
+#include "panels.hpp"
+#include "parallel.hpp"
 
 namespace calibrant::python {
 namespace {
@@ -69,20 +71,6 @@ void bind_linear(nb::module_& m) {
         "logits"_a.noconvert(), "centres"_a, "labels"_a, "weights"_a.none(), "beta"_a, "floor"_a, "centred"_a, "d"_a, "b"_a,
         "curvature"_a, "threads"_a);
     m.def(
-        "vector_apply",
-        [](Matrix<T> logits, Matrix<double> centres, double beta, double floor, bool centred, Vector<double> d,
-           Vector<double> b, int threads, Output<T> out) {
-            require_same_shape(logits, out);
-            require_centres(centres, logits.shape(0));
-            require_columns(logits, d);
-            require_columns(logits, b);
-            nb::gil_scoped_release release;
-            calibrant::vector_apply(logits.data(), centres.data(), logits.shape(0), logits.shape(1),
-                                    {beta, floor, centred}, d.data(), b.data(), threads, out.data());
-        },
-        "logits"_a.noconvert(), "centres"_a, "beta"_a, "floor"_a, "centred"_a, "d"_a, "b"_a, "threads"_a,
-        "out"_a.noconvert());
-    m.def(
         "softmax_residual",
         [](Output<T> scores, Matrix<T> logits, Matrix<double> centres, std::optional<Labels> labels, Weights weights,
            double beta, Vector<double> b, int threads) {
@@ -99,6 +87,23 @@ void bind_linear(nb::module_& m) {
         },
         "scores"_a.noconvert(), "logits"_a.noconvert(), "centres"_a, "labels"_a.none(), "weights"_a.none(), "beta"_a, "b"_a,
         "threads"_a);
+}
+
+template <class T>
+void bind_panels(nb::module_& m) {
+    m.def(
+        "panel_products",
+        [](Matrix<T> x, Vector<T> panels, int threads, Output<T> out) {
+            const std::int64_t columns = x.shape(1), k = out.shape(1);
+            if (out.shape(0) != x.shape(0) || std::int64_t(panels.shape(0)) != columns * calibrant::padded_rows<T>(k))
+                throw nb::value_error("the panels do not fit the rows and the output");
+            nb::gil_scoped_release release;
+            calibrant::for_blocks(x.shape(0), k, threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
+                calibrant::panel_products(x.data() + first * columns, last - first, columns, panels.data(), columns, k,
+                                          out.data() + first * k, k);
+            });
+        },
+        "x"_a.noconvert(), "panels"_a.noconvert(), "threads"_a, "out"_a.noconvert());
 }
 
 // The parts of a mixture from their tables: (beta, floor, centred, mean, scale, share) and the columns of D of each, their
@@ -129,15 +134,15 @@ void bind_linear_mixture(nb::module_& m) {
     m.def(
         "add_linear_mixture",
         [](Matrix<T> logits, Matrix<double> frames, Vector<std::int64_t> columns, Vector<T> weights, Matrix<T> intercepts,
-           Output<T> out) {
+           int threads, Output<T> out) {
             require_same_shape(logits, out);
             const auto parts = linear_parts(frames, columns, weights, intercepts, logits.shape(1));
             nb::gil_scoped_release release;
             calibrant::add_linear_mixture(logits.data(), logits.shape(0), logits.shape(1), parts.data(), parts.size(),
-                                          out.data());
+                                          threads, out.data());
         },
         "logits"_a.noconvert(), "frames"_a, "columns"_a, "weights"_a.noconvert(), "intercepts"_a.noconvert(),
-        "out"_a.noconvert());
+        "threads"_a, "out"_a.noconvert());
 }
 
 }  // namespace
@@ -145,6 +150,8 @@ void bind_linear_mixture(nb::module_& m) {
 void add_linear(nb::module_& m) {
     bind_linear<float>(m);
     bind_linear<double>(m);
+    bind_panels<float>(m);
+    bind_panels<double>(m);
     bind_linear_mixture<float>(m);
     bind_linear_mixture<double>(m);
 }

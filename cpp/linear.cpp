@@ -227,15 +227,6 @@ double vector_sums(const T* logits, const double* centres, const std::int64_t* l
 }
 
 template <class T>
-void vector_apply(const T* logits, const double* centres, std::int64_t n, std::int64_t k, Frame frame, const double* d,
-                  const double* b, int threads, T* out) {
-    const std::vector<T> dt = cast<T>(d, k), bt = cast<T>(b, k);
-    for_blocks(n, k, threads, [&](std::int64_t, std::int64_t from, std::int64_t to) {
-        apply_of(logits, centres, from, to, k, frame, dt.data(), bt.data(), out);
-    });
-}
-
-template <class T>
 void softmax_residual(T* scores, const T* logits, const double* centres, const std::int64_t* labels, const double* weights,
                       std::int64_t n, std::int64_t k, double beta, const double* b, int threads, double* losses) {
     const std::vector<T> bt = cast<T>(b, k);
@@ -251,8 +242,6 @@ void softmax_residual(T* scores, const T* logits, const double* centres, const s
                                   double*);                                                                            \
     template double vector_sums<T>(const T*, const double*, const std::int64_t*, const double*, std::int64_t,          \
                                    std::int64_t, Frame, const double*, const double*, bool, int, double*);             \
-    template void vector_apply<T>(const T*, const double*, std::int64_t, std::int64_t, Frame, const double*,           \
-                                  const double*, int, T*);                                                             \
     template void softmax_residual<T>(T*, const T*, const double*, const std::int64_t*, const double*, std::int64_t,   \
                                       std::int64_t, double, const double*, int, double*);
 CALIBRANT_INSTANTIATE(float)

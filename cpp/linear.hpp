@@ -33,11 +33,6 @@ template <class T>
 double vector_sums(const T* logits, const double* centres, const std::int64_t* labels, const double* weights, std::int64_t n,
                    std::int64_t k, Frame frame, const double* d, const double* b, bool curvature, int threads, double* out);
 
-// out = softmax(u + d x + b), row by row.
-template <class T>
-void vector_apply(const T* logits, const double* centres, std::int64_t n, std::int64_t k, Frame frame, const double* d,
-                  const double* b, int threads, T* out);
-
 // scores holds D x on entry. Without labels it becomes softmax(u + scores + b); with labels it becomes
 // w (softmax(u + scores + b) - onehot(y)), and losses[i] the row's unweighted log-loss.
 template <class T>

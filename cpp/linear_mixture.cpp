@@ -1,108 +1,92 @@
 #include "linear_mixture.hpp"
 
-#include <cstring>
+#include <algorithm>
 #include <vector>
 
 #include "linear_rows.hpp"
+#include "parallel.hpp"
 
 namespace calibrant {
 namespace {
 
-// Room for one row.
+// Room for some rows: their features, their scores for one part, and their centres.
 template <class T>
-struct Row {
-    std::vector<T> scores, features;
-    std::vector<double> products;
-    double centres[kCentres];
-    explicit Row(std::int64_t k) : scores(k), features(k + 1), products(padded_rows<T>(k)) {}
+struct Rows {
+    std::vector<T> features, scores;
+    double centres[kPanelBlock * kCentres];
+    explicit Rows(std::int64_t k) : features(kPanelBlock * (k + 1)), scores(kPanelBlock * k) {}
 };
 
-// sums += D x for the rows of D in one panel: a few columns are summed in T, all of them in double.
+// rows.scores = u + D x + b of `count` rows.
 template <class T>
-CALIBRANT_INLINE void panel_product(const T* panel, std::int64_t columns, const T* x, double* sums) {
-    constexpr std::int64_t height = kPanel<T>, few = 64;
-    for (std::int64_t from = 0; from < columns; from += few) {
-        const std::int64_t to = from + few < columns ? from + few : columns;
-        T even[height] = {}, odd[height] = {};  // two of each: sums that wait for one another are slow
-        std::int64_t l = from;
-        for (; l + 2 <= to; l += 2) {
-            const T *d = panel + l * height, first = x[l], second = x[l + 1];
-#pragma omp simd
-            for (std::int64_t j = 0; j < height; ++j) even[j] += first * d[j];
-#pragma omp simd
-            for (std::int64_t j = 0; j < height; ++j) odd[j] += second * d[height + j];
-        }
-        for (; l < to; ++l)
-            for (std::int64_t j = 0; j < height; ++j) even[j] += x[l] * panel[l * height + j];
-        for (std::int64_t j = 0; j < height; ++j) sums[j] += even[j] + odd[j];
-    }
-}
-
-// products = D x.
-template <class T>
-CALIBRANT_INLINE void full_product(const T* d, std::int64_t columns, const T* x, std::int64_t k, double* products) {
-    const std::int64_t padded = padded_rows<T>(k);
-    for (std::int64_t j = 0; j < padded; ++j) products[j] = 0;
-    for (std::int64_t j = 0; j < padded; j += kPanel<T>) panel_product(d + j * columns, columns, x, products + j);
-}
-
-// row.scores = u + D x + b.
-template <class T>
-CALIBRANT_INLINE void full_row(const T* z, std::int64_t k, const LinearPart<T>& part, Row<T>& row) {
-    T *x = row.features.data(), *a = row.scores.data();
-    const double* products = row.products.data();
-    const T *b = part.intercept, beta = static_cast<T>(part.frame.beta), c = static_cast<T>(row.centres[0]);
-    feature_row(z, row.centres, k, part.frame, x);
-    x[k] = static_cast<T>((row.centres[1] - part.mean) * part.scale);
-    full_product(part.weights, part.columns, x, k, row.products.data());
-#pragma omp simd
-    for (std::int64_t j = 0; j < k; ++j) a[j] = static_cast<T>(products[j]) + ((beta * z[j] - c) + b[j]);
-}
-
-template <class T>
-CALIBRANT_INLINE void add_mixture(const T* z, std::int64_t k, const LinearPart<T>* parts, std::int64_t count, Row<T>& row,
-                                  T* out) {
-    T *a = row.scores.data(), *x = row.features.data();
+CALIBRANT_INLINE void full_rows(const T* logits, std::int64_t count, std::int64_t k, const LinearPart<T>& part,
+                                Rows<T>& rows) {
+    const T *b = part.intercept, beta = static_cast<T>(part.frame.beta);
+    T *x = rows.features.data(), *scores = rows.scores.data();
     for (std::int64_t i = 0; i < count; ++i) {
-        const Frame frame = parts[i].frame;
-        const bool known = i > 0 && frame.beta == parts[i - 1].frame.beta && frame.floor == parts[i - 1].frame.floor;
-        if (!known) centres_row(z, k, frame.beta, frame.floor, a, row.centres);
-        if (parts[i].columns == 1)
-            vector_row(z, row.centres, k, frame, parts[i].weights, parts[i].intercept, a, x);
-        else
-            full_row(z, k, parts[i], row);
-        const T scale = static_cast<T>(1 / exponentials(a, k, row_max(a, k))), share = static_cast<T>(parts[i].share);
+        const double* centre = rows.centres + i * kCentres;
+        feature_row(logits + i * k, centre, k, part.frame, x + i * (k + 1));
+        x[i * (k + 1) + k] = static_cast<T>((centre[1] - part.mean) * part.scale);
+    }
+    panel_products(x, count, k + 1, part.weights, part.columns, k, scores, k);
+    for (std::int64_t i = 0; i < count; ++i) {
+        const T *z = logits + i * k, c = static_cast<T>(rows.centres[i * kCentres]);
+        T* a = scores + i * k;
 #pragma omp simd
-        for (std::int64_t j = 0; j < k; ++j) out[j] += share * (a[j] * scale);
+        for (std::int64_t j = 0; j < k; ++j) a[j] += (beta * z[j] - c) + b[j];
     }
 }
 
 template <class T>
-CALIBRANT_INLINE void add_rows(const T* logits, std::int64_t n, std::int64_t k, const LinearPart<T>* parts,
-                               std::int64_t count, T* out) {
-    Row<T> row(k);
-    for (std::int64_t i = 0; i < n; ++i) add_mixture(logits + i * k, k, parts, count, row, out + i * k);
+CALIBRANT_INLINE void add_rows(const T* logits, std::int64_t count, std::int64_t k, const LinearPart<T>* parts,
+                               std::int64_t part_count, Rows<T>& rows, T* out) {
+    T *x = rows.features.data(), *scores = rows.scores.data();
+    for (std::int64_t p = 0; p < part_count; ++p) {
+        const LinearPart<T>& part = parts[p];
+        const Frame frame = part.frame;
+        const bool known = p > 0 && frame.beta == parts[p - 1].frame.beta && frame.floor == parts[p - 1].frame.floor;
+        for (std::int64_t i = 0; i < count && !known; ++i)
+            centres_row(logits + i * k, k, frame.beta, frame.floor, scores, rows.centres + i * kCentres);
+        if (part.columns == 1) {
+            for (std::int64_t i = 0; i < count; ++i)
+                vector_row(logits + i * k, rows.centres + i * kCentres, k, frame, part.weights, part.intercept,
+                           scores + i * k, x);
+        } else {
+            full_rows(logits, count, k, part, rows);
+        }
+        for (std::int64_t i = 0; i < count; ++i) {
+            T *a = scores + i * k, *row = out + i * k;
+            const T scale = static_cast<T>(1 / exponentials(a, k, row_max(a, k))), share = static_cast<T>(part.share);
+#pragma omp simd
+            for (std::int64_t j = 0; j < k; ++j) row[j] += share * (a[j] * scale);
+        }
+    }
 }
 
-CALIBRANT_CLONES void add_rows_of(const float* logits, std::int64_t n, std::int64_t k, const LinearPart<float>* parts,
-                                  std::int64_t count, float* out) {
-    add_rows(logits, n, k, parts, count, out);
+CALIBRANT_CLONES void add_rows_of(const float* logits, std::int64_t count, std::int64_t k, const LinearPart<float>* parts,
+                                  std::int64_t part_count, Rows<float>& rows, float* out) {
+    add_rows(logits, count, k, parts, part_count, rows, out);
 }
-CALIBRANT_CLONES void add_rows_of(const double* logits, std::int64_t n, std::int64_t k, const LinearPart<double>* parts,
-                                  std::int64_t count, double* out) {
-    add_rows(logits, n, k, parts, count, out);
+CALIBRANT_CLONES void add_rows_of(const double* logits, std::int64_t count, std::int64_t k, const LinearPart<double>* parts,
+                                  std::int64_t part_count, Rows<double>& rows, double* out) {
+    add_rows(logits, count, k, parts, part_count, rows, out);
 }
 
 }  // namespace
 
 template <class T>
 void add_linear_mixture(const T* logits, std::int64_t n, std::int64_t k, const LinearPart<T>* parts, std::int64_t count,
-                        T* out) {
-    add_rows_of(logits, n, k, parts, count, out);
+                        int threads, T* out) {
+    for_blocks(n, k, threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
+        Rows<T> rows(k);
+        for (std::int64_t i = first; i < last; i += kPanelBlock)
+            add_rows_of(logits + i * k, std::min(kPanelBlock, last - i), k, parts, count, rows, out + i * k);
+    });
 }
 
-#define CALIBRANT_INSTANTIATE(T) \
-    template void add_linear_mixture<T>(const T*, std::int64_t, std::int64_t, const LinearPart<T>*, std::int64_t, T*);
+#define CALIBRANT_INSTANTIATE(T)                                                                                       \
+    template void add_linear_mixture<T>(const T*, std::int64_t, std::int64_t, const LinearPart<T>*, std::int64_t, int, \
+                                        T*);
 CALIBRANT_INSTANTIATE(float)
 CALIBRANT_INSTANTIATE(double)
 

@@ -1,21 +1,12 @@
-// A mixture of linear maps of the same few rows, in one sweep: what a service asks for that sends one row at a time.
+// A mixture of linear maps of the same rows, in one sweep. A row answers the same bits alone and among others.
 #pragma once
 
 #include <cstdint>
 
 #include "linear.hpp"
+#include "panels.hpp"
 
 namespace calibrant {
-
-// D lies in panels of so many of its rows, one panel after the other, each column by column: it streams by in one go. The
-// last panel is filled up with zeros.
-template <class T>
-constexpr std::int64_t kPanel = 128 / sizeof(T);
-
-template <class T>
-constexpr std::int64_t padded_rows(std::int64_t k) {
-    return (k + kPanel<T> - 1) / kPanel<T> * kPanel<T>;
-}
 
 // One map of the mixture, softmax(u + D x + b).
 template <class T>
@@ -28,9 +19,9 @@ struct LinearPart {
     const T* intercept;    // b
 };
 
-// out += sum of share * softmax(u + D x + b) over the parts, row by row, on the caller's thread.
+// out += sum of share * softmax(u + D x + b) over the parts, row by row.
 template <class T>
 void add_linear_mixture(const T* logits, std::int64_t n, std::int64_t k, const LinearPart<T>* parts, std::int64_t count,
-                        T* out);
+                        int threads, T* out);
 
 }  // namespace calibrant

@@ -21,6 +21,7 @@ def add_linear_mixture(
     columns: NDArray[np.int64],
     weights: NDArray[np.floating],
     intercepts: NDArray[np.floating],
+    threads: int,
     out: NDArray[np.floating],
 ) -> None: ...
 def best_partition(weights: NDArray[np.float64], positives: NDArray[np.float64], bins: int) -> NDArray[np.int64]: ...
@@ -293,6 +294,9 @@ def pair_bins(
     weights: NDArray[np.float64] | None,
     edges: NDArray[np.float64],
 ) -> NDArray[np.float64]: ...
+def panel_products(
+    x: NDArray[np.floating], panels: NDArray[np.floating], threads: int, out: NDArray[np.floating]
+) -> None: ...
 def pool_adjacent(
     sums: NDArray[np.float64], weights: NDArray[np.float64], starts: NDArray[np.int64]
 ) -> NDArray[np.float64]: ...
@@ -356,17 +360,6 @@ def top_log_odds(logits: NDArray[np.floating], threads: int) -> NDArray[np.float
 def triweight(
     places: NDArray[np.float64], points: NDArray[np.float64], weights: NDArray[np.float64], h: float
 ) -> NDArray[np.float64]: ...
-def vector_apply(
-    logits: NDArray[np.floating],
-    centres: NDArray[np.float64],
-    beta: float,
-    floor: float,
-    centred: bool,
-    d: NDArray[np.float64],
-    b: NDArray[np.float64],
-    threads: int,
-    out: NDArray[np.floating],
-) -> None: ...
 def vector_sums(
     logits: NDArray[np.floating],
     centres: NDArray[np.float64],

@@ -16,11 +16,15 @@ __all__ = [
     "keep_top",
     "log_odds",
     "log_softmax",
+    "panels_of",
+    "products",
     "row_blocks",
     "row_subsample",
     "softmax",
     "tempered_softmax",
 ]
+
+_PANEL = 64  # bytes of a column of a panel: kPanel of cpp/panels.hpp
 
 
 def inner(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
@@ -76,6 +80,28 @@ def keep_top(probabilities: NDArray[np.floating], logits: NDArray[np.floating]) 
     """
     _core.keep_top(np.ascontiguousarray(logits), get_threads(), probabilities)
     return probabilities
+
+
+def panels_of(matrix: NDArray[np.floating], dtype: np.dtype) -> NDArray[np.floating]:
+    """Return a matrix D as `products` wants it: in panels of a few rows, each column by column, the last filled up."""
+    rows, columns = matrix.shape
+    height = _PANEL // dtype.itemsize
+    count = -(-rows // height)
+    padded = np.zeros((count * height, columns), dtype=dtype)
+    padded[:rows] = matrix
+    return padded.reshape(count, height, columns).swapaxes(1, 2).ravel()
+
+
+def products(
+    x: NDArray[np.floating], panels: NDArray[np.floating], rows: int, threads: int | None = None
+) -> NDArray[np.floating]:
+    """Return x Dᵀ, D of so many rows in panels. A row of x gives the same bits alone and among others.
+
+    A BLAS does not promise that: it takes other kernels for other shapes.
+    """
+    out = np.empty((len(x), rows), dtype=x.dtype)
+    _core.panel_products(np.ascontiguousarray(x), panels, threads or get_threads(), out)
+    return out
 
 
 def row_subsample(n: int, most: int) -> slice:

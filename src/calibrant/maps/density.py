@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
 from .. import _core
-from ..arrays import row_blocks, row_subsample
+from ..arrays import panels_of, products, row_blocks, row_subsample
 from ..passes import Block
-from ..threads import get_threads, one_blas_thread
+from ..threads import get_threads
 from ..types import Array, Floats, Integers
 
 __all__ = [
@@ -77,6 +78,12 @@ class Support:
         """The weight of all points."""
         return float(len(self.points)) if self.weights is None else float(self.weights.sum())
 
+    @cached_property
+    def tiles(self) -> list[tuple[slice, Floats]]:
+        """The points in tiles whose products with some rows stay in the cache, as `products` wants them."""
+        tiles = [slice(first, first + _TILE_COLUMNS) for first in range(0, len(self.points), _TILE_COLUMNS)]
+        return [(tile, panels_of(self.points[tile], self.points.dtype)) for tile in tiles]
+
     def labels(self) -> Integers:
         """The class of each sorted point."""
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
@@ -95,14 +102,13 @@ def class_probabilities(support: Support, points: Floats, bandwidth: float, skip
     def answer(rows: slice) -> None:
         block = points[rows].astype(support.points.dtype, copy=False) - support.centre
         sums = _Sums(support, half_norms(block), bandwidth, 1)
-        for first in range(0, len(support.points), _TILE_COLUMNS):
-            tile = slice(first, first + _TILE_COLUMNS)
-            sums.add(block @ support.points[tile].T, tile, None if skip is None else skip[rows])
+        for tile, panels in support.tiles:
+            found = products(block, panels, len(support.points[tile]), threads=1)
+            sums.add(found, tile, None if skip is None else skip[rows])
         sums.finish(answers[rows])
 
     blocks = row_blocks(len(points), len(support.prior), _TILE_ROWS * max(len(support.prior), 1))
-    # a thread for each block: the threads of a BLAS and those of the core would wait for each other at every tile
-    with one_blas_thread(), ThreadPoolExecutor(get_threads()) as pool:
+    with ThreadPoolExecutor(get_threads()) as pool:
         for _ in pool.map(answer, blocks):
             pass
     return answers

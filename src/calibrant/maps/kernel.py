@@ -13,6 +13,7 @@ from ..arrays import softmax
 from ..errors import InvalidInput
 from ..fits.judge import Comparison, judged, label_losses
 from ..fits.report import FitReport
+from ..made import made_once
 from ..parameters import AnyOf, Instance, Integer, Number, OneOf, check_value
 from ..passes import Block, in_memory
 from ..traits import Traits
@@ -223,7 +224,9 @@ class KCal(Projected):
         return 1 + self.points_.size + sum(np.size(part) for part in projection)
 
     def _support(self) -> Support:
-        return Support.of(self.points_, self.labels_, self.weights_, len(self.classes_))
+        parts = (self.points_, self.labels_, self.weights_)
+        k = len(self.classes_)
+        return made_once(self, parts, lambda: Support.of(*parts, k))
 
     def _map(self, logits: Floats) -> Floats:
         return class_probabilities(self._support(), self._project(self._features(logits)), self.bandwidth_)

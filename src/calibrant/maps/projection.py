@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import row_subsample
+from ..arrays import panels_of, products, row_subsample
 from ..errors import InvalidInput
 from ..passes import Block
 from ..torch.projection import Progress, train_projection
@@ -36,11 +36,14 @@ class Projection:
     def __call__(self, rows: Floats) -> Floats:
         """Project rows, in their own precision."""
         kind = rows.dtype
-        u = ((rows - self.mean.astype(kind)) / self.scale.astype(kind)) @ self.weight.T.astype(kind)
-        u += self.bias.astype(kind)
+        u = _product((rows - self.mean.astype(kind)) / self.scale.astype(kind), self.weight) + self.bias.astype(kind)
         if not len(self.mix):
             return u
-        return u + np.where(u > 0, u, np.expm1(np.minimum(u, 0))) @ self.mix.T.astype(kind)
+        return u + _product(np.where(u > 0, u, np.expm1(np.minimum(u, 0))), self.mix)
+
+
+def _product(rows: Floats, matrix: Array) -> Floats:
+    return products(rows, panels_of(matrix, rows.dtype), len(matrix))
 
 
 def as_points(found: Any, rows: Floats) -> Floats:

@@ -3,44 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import keep_top
 from ..calibrator import Calibrator
-from ..maps.scaling._linear_stack import LinearStack
-from ..maps.scaling._structured_part import StructuredPart
+from ..maps.scaling._linear_stack import LinearMap, LinearStack
 from ..maps.scaling.trivial import Uniform
 from ..validation.saturation import finite_logs
 from .chain import Chain
 
-__all__ = ["Blend"]
+__all__ = ["Blend", "matrices_of"]
 
 Scores = NDArray[np.floating]
 Weighed = tuple[Callable[[Scores], Scores], float]
 
 
 class Blend:
-    """Σ wᵢ pᵢ of fitted parts: chains that begin alike share that answer, and linear maps of few rows share a sweep."""
+    """Σ wᵢ pᵢ of fitted parts: chains that begin alike share that answer, and linear maps share a sweep."""
 
     def __init__(self, parts: list[Calibrator], weights: NDArray[np.float64]) -> None:
-        self._made_of = parts, weights
         weighed = list(zip(parts, weights.tolist(), strict=True))
         self._level = sum(weight for part, weight in weighed if type(part) is Uniform)
         self._keeps = all(part.traits.preserves_accuracy for part in parts)
         self._groups = _grouped([(part, w) for part, w in weighed if w > 0 and type(part) is not Uniform])
-        answers = [answer for group in self._groups for answer in group.answers]
-        self._only = answers[0] if len(answers) == 1 and self._groups[0].link is None else None
-        stacks = [group.stack for group in self._groups if group.stack is not None]
-        self._stacked = [(part, part.weights_) for stack in stacks for part in stack.parts]
-
-    def is_of(self, parts: list[Calibrator], weights: NDArray[np.float64]) -> bool:
-        """Tell whether it was made of these, and they are still as they were."""
-        if self._made_of[0] is not parts or self._made_of[1] is not weights:
-            return False
-        return all(part.weights_ is matrix for part, matrix in self._stacked)
+        group = self._groups[0] if len(self._groups) == 1 else None
+        single = group is not None and group.link is None and group.stack is None and len(group.answers) == 1
+        self._only = group.answers[0] if group is not None and single else None
 
     def __call__(self, logits: Scores) -> Scores:
         """Return the mixture's probabilities."""
@@ -59,22 +50,24 @@ class Blend:
         return finite_logs(answer(logits), logits, weight, self._level / logits.shape[1], keeps_top=self._keeps)
 
 
-@dataclass(frozen=True, eq=False)
-class _Group:
+def matrices_of(parts: list[Calibrator]) -> list[NDArray[np.float64]]:
+    """Return the weights of the linear maps among the parts, which a blend has put together."""
+    last = [part.parts_[-1] if isinstance(part, Chain) else part for part in parts]
+    return [part.weights_ for part in last if isinstance(part, LinearMap)]
+
+
+class _Group(NamedTuple):
     """Parts that see the same rows: the scores, or the answer of a link that is the first of each."""
 
     link: Calibrator | None
-    answers: list[Weighed]
-    stack: LinearStack | None  # of the linear ones, for few rows
-    beside: list[Weighed]  # those that are not in the stack
+    stack: LinearStack | None  # of the linear maps
+    answers: list[Weighed]  # of the others
 
     def add_to(self, total: Scores, logits: Scores) -> None:
         rows = logits if self.link is None else self.link.link_logits(logits)
-        answers = self.answers
-        if self.stack is not None and self.stack.suits(rows):
+        if self.stack is not None:
             self.stack.add_to(total, rows)
-            answers = self.beside
-        for answer, weight in answers:
+        for answer, weight in self.answers:
             total += answer(rows) * weight
 
 
@@ -89,17 +82,13 @@ def _grouped(weighed: Sequence[tuple[Calibrator, float]]) -> list[_Group]:
 
 
 def _group(link: Calibrator | None, weighed: list[tuple[Calibrator, float]]) -> _Group:
-    linear: list[tuple[StructuredPart, float]] = []
+    linear: list[tuple[LinearMap, float]] = []
     answers: list[Weighed] = []
-    beside: list[Weighed] = []
     for part, weight in weighed:
-        answer, last = part._map, part
-        if isinstance(part, Chain) and link is not None:
-            answer, last = part.map_behind, part.parts_[1] if len(part.parts_) == 2 else None
-        answers.append((answer, weight))
-        if type(last) is StructuredPart:
-            linear.append((last, weight))
+        behind = part.parts_[-1] if isinstance(part, Chain) and len(part.parts_) == 2 else part
+        if isinstance(behind, LinearMap):
+            linear.append((behind, weight))
         else:
-            beside.append((answer, weight))
-    stack = LinearStack([part for part, _ in linear], [weight for _, weight in linear]) if linear else None
-    return _Group(link, answers, stack, beside)
+            answers.append((part.map_behind if isinstance(part, Chain) and link is not None else part._map, weight))
+    stack = LinearStack([part.linear for part, _ in linear], [weight for _, weight in linear]) if linear else None
+    return _Group(link, stack, answers)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +18,13 @@ from ..fits.likely import likely_best, loss_moments
 from ..fits.mixing import Mixing, Part
 from ..fits.mixture_search import best_mixture, best_weights
 from ..fits.report import FitReport
+from ..made import made_once
 from ..maps.scaling.temperature import TemperatureScaling, best_temperature, temperature_sums
 from ..maps.scaling.trivial import Identity, Uniform
 from ..parameters import AnyOf, Instance, Integer, OneOf
 from ..passes import Data
 from ..traits import Target, Traits, most_of, weakest
-from ._blend import Blend
+from ._blend import Blend, matrices_of
 from ._parts import Parts, effective_parameters, fitted_parts, share_links
 from .composition import Composition
 
@@ -212,10 +212,8 @@ class Mixture(Composition):
 
     @property
     def _blend(self) -> Blend:
-        blend = _BLENDS.get(self)
-        if blend is None or not blend.is_of(self.parts_, self.weights_):
-            blend = _BLENDS[self] = Blend(self.parts_, self.weights_)
-        return blend
+        parts, weights = self.parts_, self.weights_
+        return made_once(self, (parts, weights, *matrices_of(parts)), lambda: Blend(parts, weights))
 
     @classmethod
     def _upgraded_state(cls, state: dict[str, Any]) -> dict[str, Any]:
@@ -249,7 +247,6 @@ class Mixture(Composition):
             )
 
 
-_BLENDS: WeakKeyDictionary[Mixture, Blend] = WeakKeyDictionary()  # beside the maps: what can be made anew is no state
 _RULES = {"after": Mixture._fit_after, "joint": Mixture._fit_jointly, "likely": Mixture._fit_likely}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from ..fits.judge import Answer, Comparison, compare_losses, judged
 from ..fits.report import FitReport
+from ..made import made_once
 from ..maps.binary.base import HELD_OUT, BinaryMap
 from ..maps.binary.stack import Stack
 from ..maps.binary.two_class import TwoClassMap
@@ -29,10 +29,6 @@ __all__ = ["OneVsRest", "prior_groups"]
 _LARGE = 2_000_000  # scores above which losses are taken from a part of the rows
 _FEW = 100  # positives below which a group of classes goes on growing, however different the priors
 _FOLDS = 5  # positives below which the folds of a cross-validation have no row of the class each
-
-
-# What can be made anew from the fitted maps of a lift is kept beside it, so that it is neither saved nor pickled.
-_STACKS: WeakKeyDictionary[OneVsRest, tuple[list[BinaryMap], dict[Any, tuple[Stack, bool]]]] = WeakKeyDictionary()
 
 
 class OneVsRest(Calibrator):
@@ -170,13 +166,11 @@ class OneVsRest(Calibrator):
 
     def _stack(self, dtype: Any) -> tuple[Stack, bool]:
         """Return the fitted maps side by side, and whether the top class is kept; made once for a fit and a dtype."""
-        kept = _STACKS.get(self)
-        if kept is None or kept[0] is not self.maps_:
-            kept = _STACKS[self] = (self.maps_, {})
-        if dtype not in kept[1]:
-            stack = self._lifted._stacked(self.maps_, self.groups_, dtype)
-            kept[1][dtype] = (stack, self.traits.preserves_accuracy)
-        return kept[1][dtype]
+
+        def make() -> tuple[Stack, bool]:
+            return self._lifted._stacked(self.maps_, self.groups_, dtype), self.traits.preserves_accuracy
+
+        return made_once(self, (self.maps_,), make, dtype)
 
     @property
     def _lifted(self) -> BinaryMap:

@@ -9,7 +9,7 @@ from ..arrays import best_column
 from ..calibrator import Calibrator
 from .problems import Problem, distinct_rows, fitted, problem, require, sizes, worst_rows
 
-__all__ = ["CHECKS", "require_distributions"]
+__all__ = ["CHECKS", "require_distributions", "require_same_rows"]
 
 _ROWS = {2: 120, 3: 150, 10: 200, 1000: 9}  # nine rows are too few to be held out, which keeps 1,000 classes quick
 
@@ -107,6 +107,23 @@ def predicts_by_probability_then_score(calibrator: Calibrator) -> None:
             require((raw >= tied.max(axis=1)).all(), "predict does not break ties by the raw scores")
 
 
+def answers_rows_alone_as_among_others(calibrator: Calibrator) -> None:
+    """Answer a row with the same bits alone, among few others and among many."""
+    for data in (problem(150, k) for k in sizes(calibrator, (2, 3, 10, 40))):
+        for dtype in (np.float32, np.float64):
+            scores = data.scores.astype(dtype)
+            confused = np.where(np.arange(len(data.labels)) % 3 > 0, data.labels, data.labels[::-1])
+            require_same_rows(fitted(calibrator, scores, confused), np.concatenate([scores, data.other.astype(dtype)]))
+
+
+def require_same_rows(map_: Calibrator, rows: NDArray[np.floating]) -> None:
+    """Raise unless a fitted map answers some rows as it does among all of them."""
+    whole = map_.predict_proba(rows)
+    for some in (*(slice(i, i + 1) for i in range(8)), slice(3, 10), slice(40, 101), slice(1, None)):
+        off = np.abs(map_.predict_proba(rows[some]).astype(np.float64) - whole[some]).max()
+        require(off == 0, f"rows {some.start} to {some.stop} by themselves differ from the same among all by {off:.3g}")
+
+
 CHECKS = {
     check.__name__: check
     for check in (
@@ -116,5 +133,6 @@ CHECKS = {
         fits_separable_scores,
         keeps_what_it_promises,
         predicts_by_probability_then_score,
+        answers_rows_alone_as_among_others,
     )
 }

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from ..calibrator import Calibrator
 from ..threads import get_threads, set_threads
-from .answers import require_distributions
-from .problems import Problem, fit_quietly, fitted, require
+from .answers import require_distributions, require_same_rows
+from .problems import Problem, fit_quietly, fitted, require, require_refusal
 
 __all__ = ["CHECKS", "cloud"]
 
@@ -82,7 +82,7 @@ def rows_and_weights_count_alike(calibrator: Calibrator) -> None:
 
 
 def same_embeddings_same_bytes(calibrator: Calibrator) -> None:
-    """Give the same bytes twice, on one thread and two, and when a map is fitted again after other data."""
+    """Give the same bytes on one thread and two, to a row alone and among others, and fitted again after other data."""
     data, last = cloud(250, 4, 5), cloud(40, 3, 2)
     map_ = fitted(calibrator, data.scores, data.labels)
     wanted, before = map_.predict_proba(data.other).tobytes(), get_threads()
@@ -91,6 +91,7 @@ def same_embeddings_same_bytes(calibrator: Calibrator) -> None:
         require(map_.predict_proba(data.other).tobytes() == wanted, "one thread and two give different bits")
     finally:
         set_threads(before)
+    require_same_rows(map_, data.other)
     again = fit_quietly(fitted(calibrator, last.scores, last.labels), data.scores, data.labels)
     require(again.predict_proba(data.other).tobytes() == wanted, "a map fitted before remembers its old data")
 
@@ -123,21 +124,12 @@ def refuses_bad_embeddings(calibrator: Calibrator) -> None:
     bad: list[tuple[str, Any]] = [("NaN", data.scores * np.nan), ("infinity", data.scores * np.inf)]
     bad += [("a vector", data.scores[:, 0]), ("no rows", data.scores[:0]), ("None", None)]
     for what, rows in bad:
-        _require_refusal(what, "embeddings", lambda rows=rows: fitted(calibrator, rows, data.labels))
-        _require_refusal(what, "embeddings", lambda rows=rows: map_.predict_proba(rows))
-    _require_refusal("other columns", "features", lambda: map_.predict_proba(data.other[:, :2]))
-    _require_refusal("fewer labels", "y", lambda: fitted(calibrator, data.scores, data.labels[:-1]))
-    _require_refusal("one class", "y", lambda: fitted(calibrator, data.scores, 0 * data.labels))
-    _require_refusal("labels outside", "y", lambda: fitted(calibrator, data.scores, data.labels, classes=[0, 1]))
-
-
-def _require_refusal(what: str, argument: str, call: Any) -> None:
-    try:
-        call()
-    except ValueError as error:
-        require(argument in str(error), f"the error about {what} does not name {argument}: {error}")
-    else:
-        raise AssertionError(f"{what} was accepted")
+        require_refusal(what, "embeddings", lambda rows=rows: fitted(calibrator, rows, data.labels))
+        require_refusal(what, "embeddings", lambda rows=rows: map_.predict_proba(rows))
+    require_refusal("other columns", "features", lambda: map_.predict_proba(data.other[:, :2]))
+    require_refusal("fewer labels", "y", lambda: fitted(calibrator, data.scores, data.labels[:-1]))
+    require_refusal("one class", "y", lambda: fitted(calibrator, data.scores, 0 * data.labels))
+    require_refusal("labels outside", "y", lambda: fitted(calibrator, data.scores, data.labels, classes=[0, 1]))
 
 
 CHECKS = {

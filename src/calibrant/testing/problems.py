@@ -12,7 +12,17 @@ from numpy.typing import NDArray
 from ..calibrator import Calibrator
 from ..errors import CalibrationWarning, InvalidInput
 
-__all__ = ["Problem", "distinct_rows", "fit_quietly", "fitted", "problem", "require", "sizes", "worst_rows"]
+__all__ = [
+    "Problem",
+    "distinct_rows",
+    "fit_quietly",
+    "fitted",
+    "problem",
+    "require",
+    "require_refusal",
+    "sizes",
+    "worst_rows",
+]
 
 Array = NDArray[np.floating]
 
@@ -96,3 +106,13 @@ def sizes(calibrator: Calibrator, wanted: tuple[int, ...]) -> tuple[int, ...]:
     except InvalidInput:
         return tuple(k for k in wanted if k == 2)
     return wanted
+
+
+def require_refusal(what: str, argument: str, call: Any) -> None:
+    """Raise unless a call is refused with an error that names the argument."""
+    try:
+        call()
+    except ValueError as error:
+        require(argument in str(error), f"the error about {what} does not name {argument}: {error}")
+    else:
+        raise AssertionError(f"{what} was accepted")

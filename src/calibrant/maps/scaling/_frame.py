@@ -1,4 +1,4 @@
-"""How logits become the features of the linear maps, and how a linear map answers."""
+"""How logits become the features of the linear maps."""
 
 from __future__ import annotations
 
@@ -50,36 +50,9 @@ class Frame:
         return np.column_stack([out, ((centres[:, 1] - mean) / deviation).astype(out.dtype)])
 
     def arguments(self) -> tuple[float, float, bool, float, float]:
-        """Return what the passes of a full D want to know of the frame; a scale of 0 is no confidence."""
+        """Return what the kernels want to know of the frame; a scale of 0 is no confidence."""
         mean, deviation = self.confidence or (0.0, np.inf)
         return self.beta, self.floor, self.centred, mean, 1.0 / deviation
-
-    def apply(self, logits: Scores, weights: Array, intercept: Array) -> Scores:
-        """Return softmax(u + D x + b); one-dimensional ``weights`` are the diagonal of D."""
-        logits = np.ascontiguousarray(logits)
-        centres = _core.linear_centres(logits, self.beta, self.floor, get_threads())
-        if weights.ndim == 1:
-            out = np.empty_like(logits)
-            args = (self.beta, self.floor, self.centred, weights, intercept, get_threads(), out)
-            _core.vector_apply(logits, centres, *args)
-            return out
-        scores = _product(self.features(logits, centres), weights)
-        _core.softmax_residual(scores, logits, centres, None, None, self.beta, intercept, get_threads())
-        return scores
-
-    def losses(self, rows: Block, weights: Array, intercept: Array) -> Array:
-        """Return the log-losses of what `apply` answers, exact also where that is zero to rounding."""
-        z, centres = rows.logits, self.centres(rows)
-        x = self.features(z, centres)
-        scores = x * weights.astype(x.dtype) if weights.ndim == 1 else _product(x, weights)
-        return _core.softmax_residual(scores, z, centres, rows.labels, None, self.beta, intercept, get_threads())
-
-
-def _product(x: Scores, weights: Array) -> Scores:
-    """Return x Dᵀ in the precision of x; for few rows it is x that is cast, as D is larger."""
-    if len(x) < len(weights):
-        return (x.astype(np.float64, copy=False) @ weights.T).astype(x.dtype, copy=False)
-    return x @ weights.T.astype(x.dtype, copy=False)
 
 
 def centres_of(block: Block, beta: float, floor: float) -> Array:

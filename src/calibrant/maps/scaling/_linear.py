@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import softmax
-from ...calibrator import Calibrator
 from ...fits.evidence import Fitted, fit_by_evidence, fit_with, only_start
 from ...fits.judge import estimate
 from ...fits.path import Choice, choose, with_choice
@@ -19,6 +18,7 @@ from ...fits.report import FitReport
 from ...parameters import AnyOf, Number, OneOf
 from ...passes import Data
 from ._frame import Frame
+from ._linear_stack import LinearMap
 from ._problem import LinearProblem, small_products
 from .temperature import best_temperature
 
@@ -28,7 +28,7 @@ STRENGTH = AnyOf(OneOf("evidence", "cv"), Number(0.0))
 _PARTS = 3  # slopes, weights between classes, intercepts
 
 
-class LinearScaling(Calibrator):
+class LinearScaling(LinearMap):
     """p = softmax(u + D x + b) with u = log softmax(z / T): D = 0 and b = 0 is temperature scaling.
 
     T is fitted first. Then (D, b) minimise the summed log-loss + ½ Σ s · θ², a Gaussian prior of precision s on each
@@ -45,15 +45,15 @@ class LinearScaling(Calibrator):
     intercepts: str = "average"
     temperature_: float
     floor_: float
-    weights_: NDArray[np.float64]
-    intercept_: NDArray[np.float64]
     strength_: NDArray[np.float64]
 
     def _prior(self, k: int) -> Prior:
         """What is believed of the parameters at strength one."""
         raise NotImplementedError
 
-    def _frame(self) -> Frame:
+    @property
+    def frame(self) -> Frame:
+        """How logits become features."""
         return Frame(1.0 / self.temperature_, self.floor_, self._centred)
 
     def _fit(self, data: Data) -> FitReport:
@@ -64,7 +64,7 @@ class LinearScaling(Calibrator):
         first = best_temperature(data)
         self.temperature_ = 1.0 / first.beta
         self.floor_ = -float(np.log(data.n_classes * (data.total_weight + 1.0)))
-        problem = LinearProblem.of(data, self._frame(), self._full, at_average=self.intercepts == "average")
+        problem = LinearProblem.of(data, self.frame, self._full, at_average=self.intercepts == "average")
         prior = self._prior(data.n_classes)
         chosen = choose(problem, prior.shape) if self.strength == "cv" else None
         fitted = self._fitted(problem, prior, chosen)
@@ -84,6 +84,3 @@ class LinearScaling(Calibrator):
         if np.isfinite(strength):
             return fit_with(problem, prior, np.full(_PARTS, strength))
         return only_start(Point.zero(problem), _PARTS)
-
-    def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
-        return self._frame().apply(logits, self.weights_, self.intercept_)

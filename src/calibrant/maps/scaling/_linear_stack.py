@@ -1,56 +1,80 @@
-"""Several linear maps side by side, for few rows: one call answers what each would take several calls for."""
+"""How linear maps answer: one or several side by side, in one sweep over the rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ... import _core
-from ._structured_part import StructuredPart
+from ...arrays import panels_of
+from ...calibrator import Calibrator
+from ...made import made_once
+from ...threads import get_threads
+from ._frame import Frame
 
-__all__ = ["LinearStack"]
+__all__ = ["Linear", "LinearMap", "LinearStack"]
 
 Scores = NDArray[np.floating]
-_FEW = 1_000_000  # weights times rows up to which one sweep takes less time than a BLAS, measured for 10 to 300 classes
-_BLOCK = 65_536  # scores of a block of the core's, which one thread answers anyhow
-_PANEL = 128  # bytes of a column of D that lie side by side: two cache lines, kPanel of cpp/linear_mixture.hpp
+
+
+class Linear(NamedTuple):
+    """softmax(u + D x + b), u and x by the frame; one-dimensional ``weights`` are the diagonal of D."""
+
+    frame: Frame
+    weights: NDArray[np.float64]
+    intercept: NDArray[np.float64]
 
 
 class LinearStack:
-    """Σ shareᵢ softmax(u + Dᵢ xᵢ + bᵢ) of fitted parts, whose D and b are put together once for each precision."""
+    """Σ shareᵢ softmax(u + Dᵢ xᵢ + bᵢ), D and b put together once for each precision."""
 
-    def __init__(self, parts: Sequence[StructuredPart], shares: Sequence[float]) -> None:
-        self.parts = parts
-        self._weights = [part.weights_ for part in parts]
-        self._size = sum(weights.size for weights in self._weights)
-        self._columns = np.array([1 if weights.ndim == 1 else weights.shape[1] for weights in self._weights])
-        frames = [part.frame.arguments() for part in parts]
-        self._frames = np.array([[*frame, share] for frame, share in zip(frames, shares, strict=True)])
+    def __init__(self, maps: Sequence[Linear], shares: Sequence[float] = (1.0,)) -> None:
+        self._maps = maps
+        self._columns = np.array([1 if one.weights.ndim == 1 else one.weights.shape[1] for one in maps])
+        self._frames = np.array([[*one.frame.arguments(), share] for one, share in zip(maps, shares, strict=True)])
         self._tables: dict[np.dtype, tuple[Scores, Scores]] = {}
 
-    def suits(self, logits: Scores) -> bool:
-        """Tell whether the rows are few."""
-        return len(logits) * self._size <= _FEW and logits.size <= _BLOCK
+    def __call__(self, logits: Scores) -> Scores:
+        """Return the mixture's probabilities."""
+        total = np.zeros(logits.shape, dtype=logits.dtype)
+        self.add_to(total, logits)
+        return total
 
     def add_to(self, total: Scores, logits: Scores) -> None:
-        """Add the mixture of rows to ``total``, which is C-ordered."""
+        """Add the mixture's probabilities to ``total``, which is C-ordered."""
         weights, intercepts = self._tables.get(logits.dtype) or self._cast(logits.dtype)
-        _core.add_linear_mixture(np.ascontiguousarray(logits), self._frames, self._columns, weights, intercepts, total)
+        args = (self._frames, self._columns, weights, intercepts, get_threads(), total)
+        _core.add_linear_mixture(np.ascontiguousarray(logits), *args)
 
     def _cast(self, dtype: np.dtype) -> tuple[Scores, Scores]:
         """Return the weights as the kernel wants them, in one row, and the intercepts."""
-        weights = np.concatenate([w if w.ndim == 1 else _panels(w, dtype) for w in self._weights])
-        intercepts = np.array([part.intercept_ for part in self.parts])
-        self._tables[dtype] = weights.astype(dtype), intercepts.astype(dtype)
+        matrices = [one.weights for one in self._maps]
+        tables = [w.astype(dtype) if w.ndim == 1 else panels_of(w, dtype) for w in matrices]
+        intercepts = np.array([one.intercept for one in self._maps])
+        self._tables[dtype] = np.concatenate(tables), intercepts.astype(dtype)
         return self._tables[dtype]
 
 
-def _panels(weights: NDArray[np.float64], dtype: np.dtype) -> NDArray[np.float64]:
-    """Return D in panels of a few rows, the last filled up with zeros, each panel column by column."""
-    rows, columns = weights.shape
-    height = _PANEL // dtype.itemsize
-    padded = np.zeros((-(-rows // height) * height, columns))
-    padded[:rows] = weights
-    return padded.reshape(-1, height, columns).swapaxes(1, 2).ravel()
+class LinearMap(Calibrator):
+    """A calibrator that answers softmax(u + D x + b)."""
+
+    weights_: NDArray[np.float64]
+    intercept_: NDArray[np.float64]
+
+    @property
+    def frame(self) -> Frame:
+        """How logits become features."""
+        raise NotImplementedError
+
+    @property
+    def linear(self) -> Linear:
+        """The frame, D and b."""
+        return Linear(self.frame, self.weights_, self.intercept_)
+
+    def _map(self, logits: Scores) -> Scores:
+        linear = self.linear
+        made_of = (linear.weights, linear.intercept)
+        return made_once(self, made_of, lambda: LinearStack([linear]), linear.frame)(logits)

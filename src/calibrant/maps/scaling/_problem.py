@@ -18,6 +18,7 @@ from ...threads import get_threads, one_blas_thread
 from . import _products
 from ._curvature import Blocks
 from ._frame import Frame, feature_sums
+from ._linear_stack import Linear, LinearStack
 from ._shared import Shared, gram_directions, moment_directions
 
 __all__ = ["LinearProblem", "small_products"]
@@ -91,7 +92,7 @@ class LinearProblem:
     def answer(self, theta: Array) -> Callable[[NDArray[np.floating]], NDArray[np.floating]]:
         """Return the map that the parameters make, from logits to probabilities."""
         weights, intercept = self.plain(theta)
-        return partial(self.frame.apply, weights=weights, intercept=intercept)
+        return LinearStack([Linear(self.frame, weights, intercept)])
 
     def sums(self, theta: Array) -> Sums:
         """One pass: the weighted sums of the loss and its gradient."""

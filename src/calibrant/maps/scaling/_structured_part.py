@@ -8,8 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arrays import row_blocks
-from ...calibrator import Calibrator
 from ...fits.evidence import fit_by_evidence
 from ...fits.priors import ridge, structured
 from ...fits.report import FitReport
@@ -18,6 +16,7 @@ from ...passes import Block, Data
 from ...traits import Traits
 from ...validation.saturation import ZERO_LOG
 from ._frame import Frame, centres_of
+from ._linear_stack import LinearMap
 from ._problem import LinearProblem, small_products
 
 __all__ = ["StructuredPart"]
@@ -27,7 +26,7 @@ _ALIKE = 1e-18  # a variance that is rounding: all rows are as sure
 _SHIFTED = 2.0  # their precision by the rule: the classes' shares are off by a factor of two, e^(1/√2)
 
 
-class StructuredPart(Calibrator):
+class StructuredPart(LinearMap):
     """p = softmax(u + D x + b) for rows whose logits are log-probabilities u, (D, b) by the evidence of the rows.
 
     Parameters
@@ -54,8 +53,6 @@ class StructuredPart(Calibrator):
     _identifier = "structured-part"
     _constraints: ClassVar[Mapping[str, Any]] = {"form": OneOf("own", "centred", "plain")}
     _learnt = ("weights_", "intercept_")
-    weights_: NDArray[np.float64]
-    intercept_: NDArray[np.float64]
     confidence_: NDArray[np.float64]
     precisions_: NDArray[np.float64]
 
@@ -94,25 +91,11 @@ class StructuredPart(Calibrator):
         return fitted.report(FitReport(0, True, "nll", before, before), data.total_weight)
 
     @property
-    def adds(self) -> bool:
-        """Whether the rows gave reason to change anything."""
-        return bool(np.isfinite(self.precisions_).any())
-
-    def losses(self, rows: Block) -> NDArray[np.float64]:
-        """Return the log-losses of rows, as a pass may ask for them."""
-        frame = self.frame
-        parts = [rows.take(part) for part in row_blocks(*rows.logits.shape)]
-        return np.concatenate([frame.losses(part, self.weights_, self.intercept_) for part in parts])
-
-    @property
     def frame(self) -> Frame:
         """How logits become features."""
         mean, deviation = self.confidence_.tolist()
         centred = self.form == "centred"
         return Frame(1.0, ZERO_LOG, centred=centred, confidence=(mean, deviation) if centred else None)
-
-    def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
-        return self.frame.apply(logits, self.weights_, self.intercept_)
 
 
 def _confidence_sums(block: Block) -> NDArray[np.float64]:
