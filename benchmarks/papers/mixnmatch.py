@@ -154,7 +154,7 @@ def claim_m1(study: Study, cells: dict[Any, dict[str, float]]) -> None:
     )
     study.claim(
         code="M1", place="Prop. 3.1, Figures 1 and 6", verdict=verdict, found=found, page="mixnmatch",
-        says="TS, ETS and IRM keep the accuracy exactly, isotonic one-versus-rest loses some",
+        says="TS, ETS and IRM keep the accuracy exactly, isotonic one-versus-rest does not",
         protocol="random splits, up to 5,000 rows to fit on, 10,000 to judge; ties by the raw scores",
     )  # fmt: skip
 
@@ -305,7 +305,7 @@ def _times(value: float) -> str:
 
 
 def claim_m5(study: Study) -> None:
-    """The KDE estimate errs less than histograms (Figure 5), and less than debiased ones (Figure 9)."""
+    """Judge the KDE estimate against histograms (Figure 5) and against debiased ones (Figure 9)."""
     sizes, repeats = [64, 128, 256, 512, 1024], study.size(1000, 50)
     kinds = {
         1: {
@@ -323,7 +323,8 @@ def claim_m5(study: Study) -> None:
             "debiased, equal mass": {"estimator": "debiased", "edges": "equal_mass"},
         },
     }
-    parts, wins = [], {1: 0, 2: 0}
+    parts = []
+    wins = {norm: {"KDE": 0, "KDE, their code": 0} for norm in kinds}
     for norm, estimators in kinds.items():
         for case in mix_n_match_cases:
 
@@ -338,8 +339,9 @@ def claim_m5(study: Study) -> None:
             keys = [(name, n) for name in estimators for n in sizes]
             found = study.cells(f"figure 5, norm {norm}, {case.name}, {repeats}", keys, errors)
             others = [name for name in estimators if not name.startswith("KDE")]
-            for n in sizes:
-                wins[norm] += all(found["KDE", n]["mean"] < found[name, n]["mean"] for name in others)
+            for form in wins[norm]:
+                for n in sizes:
+                    wins[norm][form] += all(found[form, n]["mean"] < found[name, n]["mean"] for name in others)
             rows = []
             for name in estimators:
                 row = [found[name, n] for n in sizes]
@@ -347,25 +349,35 @@ def claim_m5(study: Study) -> None:
             head = table(["mean abs. error", *map(str, sizes)], rows)
             parts.append(f"## ECE{'¹²'[norm - 1]}, {case.name}\n\n{head}")
     cells = 2 * len(sizes)
-    verdict = HOLDS if wins[1] == cells else PARTLY if wins[1] > cells / 2 else FAILS
-    found = (
-        f"KDE below all three histograms in {wins[1]} of {cells} cells (ECE¹), below both debiased ones in {wins[2]} "
-        f"of "
-        f"{cells} (ECE², Figure 9)"
-    )
+    told = {
+        norm: f"below the others in {count['KDE']} of {cells} cells, with the bandwidth of their code in "
+        f"{count['KDE, their code']}"
+        for norm, count in wins.items()
+    }
+    verdicts = {}
+    for norm, count in wins.items():
+        best = max(count.values())
+        verdicts[norm] = HOLDS if best == cells else PARTLY if best > 0 else FAILS
     study.page(
         "kde",
-        f"# Figures 5 and 9 of paper 000: kernel density estimates against histograms\n\n**M5 {verdict}**: {found}.\n\n"
+        "# Figures 5 and 9 of paper 000: kernel density estimates against histograms\n\n"
+        f"- **M5 {verdicts[1]}** (ECE¹ against histograms): {told[1]}.\n"
+        f"- **M7 {verdicts[2]}** (ECE² against debiased histograms): {told[2]}.\n\n"
         f"`make papers`: the synthetic of App. E, {repeats:,} simulations, mean absolute error ± standard error. "
-        f"I-Max (A6.2) "
-        "prints .0020 (probability space) against .0017 (logit space) for case 1 and .0029 against .0020 for case 2, "
-        "without "
-        "saying at which n.\n\n" + "\n\n".join(parts),
+        f"Debiased "
+        "estimates below zero count as zero. I-Max (A6.2) prints .0020 (probability space) against .0017 (logit "
+        "space) for "
+        "case 1 and .0029 against .0020 for case 2, without saying at which n.\n\n" + "\n\n".join(parts),
     )
     study.claim(
-        code="M5", place="§5.1, Figures 5 and 9", verdict=verdict, found=found, page="kde",
-        says="the KDE estimate errs less than histograms at every n from 64 to 1,024, and less than debiased ones",
+        code="M5", place="§5.1, Figure 5", verdict=verdicts[1], found=told[1], page="kde",
+        says="the KDE estimate of ECE¹ errs less than histograms at every n from 64 to 1,024",
         protocol=f"the paper's two synthetic cases, {repeats:,} simulations",
+    )  # fmt: skip
+    study.claim(
+        code="M7", place="App. E, Figure 9", verdict=verdicts[2], found=told[2], page="kde",
+        says="the KDE estimate of ECE² errs less than the better of two debiased histograms at every n",
+        protocol=f"as M5, {repeats:,} simulations; debiased estimates are held at zero from below",
     )  # fmt: skip
 
 
