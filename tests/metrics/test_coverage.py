@@ -140,7 +140,7 @@ def test_means_by_hand():
     plain = mean_interval(np.array([1.0, 1.0, 5.0]), None, 0.95)
     assert (twice.low, twice.high) == (pytest.approx(plain.low), pytest.approx(plain.high))
     assert mean_interval(np.array([1.0]), None, 0.95).low is None
-    assert share_interval(0.0, 50, 0.95).high == pytest.approx(1 - 0.025 ** (1 / 50))
+    assert share_interval(Pairs(np.zeros(50), np.zeros(50)), 0.95).high == pytest.approx(1 - 0.025 ** (1 / 50))
 
 
 def test_infinite_losses_have_no_interval():

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from calibrant.cells.pairs import Pairs
-from calibrant.cells.tied import Cells, cells_of
+from calibrant.cells.pairs import Cells, Pairs
 from calibrant.metrics import ece_crossfit
 from calibrant.metrics.estimators.crossfit import crossfit_of, deal
 from calibrant.simulation import Power, Scenario, Uniform, experiments, scenarios
@@ -28,8 +27,8 @@ def test_standard_errors_cover_the_truth(rng):
     drawn = scenario.draw(200, 500, rng)
     inside = {1: 0, 2: 0}
     for s, y in zip(drawn.scores, drawn.outcomes, strict=True):
-        cells = cells_of(Pairs(s, y.astype(float)))
-        low, high = crossfit_of(cells, norm=2).bounds(0.95)
+        pairs = Pairs(s, y.astype(float))
+        low, high = crossfit_of(pairs, norm=2).bounds(0.95)
         inside[2] += low <= scenario.true_error(2) <= high
     assert inside[2] / 200 > 0.88
 
@@ -50,8 +49,8 @@ def test_ties_do_not_hide_the_noise(rng):
     products = []
     for seed in range(300):
         y = np.random.default_rng(seed).random(200) < np.repeat([0.3, 0.8], 100)
-        cells = cells_of(Pairs(np.repeat([0.3, 0.8], 100), y.astype(float)))
-        products.append(crossfit_of(cells, random_state=seed).mean)
+        pairs = Pairs(np.repeat([0.3, 0.8], 100), y.astype(float))
+        products.append(crossfit_of(pairs, random_state=seed).mean)
     assert abs(np.mean(products)) < 3 * np.std(products) / np.sqrt(300)
 
 
@@ -67,7 +66,7 @@ def test_fractional_weights_and_extremes_have_answers(rng):
 def test_the_scale_of_fractional_weights_does_not_matter(rng):
     p, w = rng.random(300), rng.random(300)
     y = (rng.random(300) < p**2).astype(float)
-    small, large = (crossfit_of(cells_of(Pairs(p, y, scale * w))) for scale in (1e-3, 10.0))
+    small, large = (crossfit_of(Pairs(p, y, scale * w)) for scale in (1e-3, 10.0))
     assert small.mean == pytest.approx(large.mean)
     assert small.mean_error == pytest.approx(large.mean_error)
-    assert small.mean_error > 0.9 * crossfit_of(cells_of(Pairs(p, y))).mean_error
+    assert small.mean_error > 0.9 * crossfit_of(Pairs(p, y)).mean_error

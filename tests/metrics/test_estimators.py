@@ -7,7 +7,6 @@ import pytest
 
 from calibrant.cells.edges import bin_index, equal_mass, equal_width
 from calibrant.cells.pairs import Pairs
-from calibrant.cells.tied import cells_of
 from calibrant.metrics import calibration_error, ece_kde, ece_sweep, smece
 from calibrant.metrics.estimators.calibration_error import ESTIMATORS
 from calibrant.metrics.estimators.sweep import sweep_cells
@@ -27,7 +26,7 @@ def oracle(shared_data, file, name):
 @pytest.mark.parametrize("name", BINARY + SYNTHETIC)
 def test_sweep_and_label_binned_are_paper_003s(shared_data, name):
     y, p, reference = oracle(shared_data, "ece_sweep.json", name)
-    cells = cells_of(Pairs(p, y.astype(float)))
+    cells = Pairs(p, y.astype(float)).cells
     for edges, short in (("equal_mass", "em"), ("equal_width", "ew")):
         for norm in (1, 2):
             swept = sweep_cells(cells, norm=norm, edges=edges)
@@ -63,14 +62,14 @@ def test_sweep_is_its_slow_twin(rng, edges):
             if (np.diff(heights) < -1e-13).any():
                 break
             best = b
-        swept = sweep_cells(cells_of(pairs), edges=edges)
+        swept = sweep_cells(pairs.cells, edges=edges)
         assert swept.bins == best
         value = calibration_error(y, p, edges=edges, bins=best, sample_weight=w)
         assert swept.error == pytest.approx(value, abs=1e-12)
 
 
 def test_sweep_goes_to_n_as_the_text_says():
-    assert sweep_cells(cells_of(Pairs(np.array([0.2, 0.8]), np.array([0.0, 1.0])))).bins == 2
+    assert sweep_cells(Pairs(np.array([0.2, 0.8]), np.array([0.0, 1.0])).cells).bins == 2
 
 
 @pytest.mark.parametrize("name", BINARY + SYNTHETIC)

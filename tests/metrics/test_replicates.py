@@ -4,7 +4,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrant.cells.pairs import Pairs
-from calibrant.cells.tied import cells_of
 from calibrant.errors import InvalidInput
 from calibrant.metrics.estimators.calibration_error import ESTIMATORS
 from calibrant.metrics.estimators.sweep import sweep_cells
@@ -23,7 +22,7 @@ def test_many_samples_agree_with_one_by_one(seed, n, norm):
         for i in range(4):
             pairs = Pairs(scores[i], outcomes[i].astype(float))
             assert binned[i] == pytest.approx(ESTIMATORS["binned"](pairs, norm=norm, bins=7, edges=edges), abs=1e-12)
-            plain = sweep_cells(cells_of(pairs), norm=norm, edges=edges)
+            plain = sweep_cells(pairs.cells, norm=norm, edges=edges)
             assert swept[i] == pytest.approx(plain.error, abs=1e-12)
             assert chosen[i] == plain.bins
 

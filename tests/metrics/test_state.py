@@ -1,10 +1,17 @@
 """Merging equals concatenating."""
 
+import json
+
 import numpy as np
 import pytest
 
+from calibrant import metrics
 from calibrant.errors import InvalidInput
 from calibrant.metrics import BinnedState, calibration_error, cwece, ece
+from calibrant.metrics.metric import Vector
+from calibrant.metrics.table import TABLE
+from calibrant.metrics.views import forecasts
+from calibrant.testing import check_merging
 
 
 @pytest.fixture
@@ -100,3 +107,75 @@ def test_states_refuse_what_metrics_refuse(rows):
         state.finalise(norm=3)
     assert f"total weight {len(y)}" in repr(state)
     assert "15 bins" in repr(BinnedState())
+
+
+WITH_STATE = [name for name, row in TABLE.items() if type(row) is not Vector]
+
+
+@pytest.mark.parametrize("name", WITH_STATE)
+def test_every_metric_is_its_state(rng, name):
+    """Few distinct scores, so that cells are exact: states in any blocks equal the function, through JSON too."""
+    p = np.round(rng.random(400), 2)
+    y = (rng.random(400) < p**1.3).astype(int)
+    given = {"threshold": 0.3} if name == "net_benefit" else {}
+    parts = [metrics.state(name, **given).update(y[i::3], p[i::3]) for i in range(3)]
+    total = parts[2] + (parts[0] + parts[1])
+    again = metrics.State.from_dict(json.loads(json.dumps(total.to_dict())))
+    function = getattr(metrics, name)
+    whole = function(p) if name == "sharpness" else function(y, p, **given)
+    assert total.finalise() == pytest.approx(whole, abs=1e-9)
+    assert again.finalise() == pytest.approx(whole, abs=1e-9)
+    assert len(json.dumps(total.to_dict())) < 20_000
+    check_merging(lambda: metrics.state(name, **given))
+
+
+@pytest.mark.parametrize("name", ["ece_sweep", "ks_error", "smece", "ece_crossfit", "ece_kde", "ecce"])
+def test_many_scores_become_cells_of_a_grid(rng, name):
+    p = rng.beta(0.3, 2, 20_000)
+    y = (rng.random(20_000) < p**1.3).astype(int)
+    state = metrics.state(name)
+    for rows in np.array_split(np.arange(20_000), 7):
+        state.update(y[rows], p[rows])
+    assert state.finalise() == pytest.approx(getattr(metrics, name)(y, p), abs=1e-3)
+    assert len(json.dumps(state.to_dict())) < 30_000
+
+
+def test_a_state_refuses_what_it_cannot_hold(rng):
+    p = rng.random(30)
+    with pytest.raises(InvalidInput, match="no such metric"):
+        metrics.state("eec")
+    with pytest.raises(InvalidInput, match="pairs of rows"):
+        metrics.state("skce").update(p > 0.5, p)
+    with pytest.raises(InvalidInput, match="cannot be merged"):
+        metrics.state("ece").merge(metrics.state("ece", bins=3))
+    with pytest.raises(InvalidInput, match="no state"):
+        metrics.State.from_dict({"format": 1, "metric": "eec"})
+    assert "no rows" in repr(metrics.state("ece"))
+
+
+def test_measuring_in_blocks_is_measuring(rng):
+    z = rng.normal(size=(3000, 4)) * 1.5
+    p = np.exp(2 * z) / np.exp(2 * z).sum(axis=1, keepdims=True)
+    y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    parts = [metrics.Measuring(resamples=99).update(y[i::4], p[i::4]) for i in range(4)]
+    total = (parts[3] + parts[1]) + (parts[0] + parts[2])
+    again = metrics.Measuring.from_dict(json.loads(json.dumps(total.to_dict()))).finalise()
+    whole, found = metrics.measure(y, p, resamples=99), total.finalise()
+    assert again.to_json() == found.to_json()
+    assert (found.n, found.shape) == (whole.n, whole.shape)
+    for name in ("ece", "mce", "cwece", "brier", "nll"):
+        assert found.metrics[name].estimate == pytest.approx(whole.metrics[name].estimate, abs=1e-9)
+    for name, interval in whole.metrics.items():
+        ends = [(interval.low, found.metrics[name].low), (interval.high, found.metrics[name].high)]
+        for one, two in ends:
+            assert two == pytest.approx(one, abs=0.012), name
+    assert len(found.class_curves) == 4
+
+
+def test_measure_validates_once(rng, monkeypatch):
+    calls = []
+    checked = forecasts.as_probabilities
+    monkeypatch.setattr(forecasts, "as_probabilities", lambda *a, **k: calls.append(1) or checked(*a, **k))
+    p = rng.dirichlet(np.ones(3), 200)
+    metrics.measure(rng.integers(0, 3, 200), p, resamples=50)
+    assert len(calls) == 1

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from calibrant.cells.pairs import Pairs
-from calibrant.cells.tied import cells_of
 from calibrant.errors import InvalidInput
 from calibrant.metrics import (
     bootstrap,
@@ -121,7 +120,7 @@ def test_many_samples_keep_ties_together(rng, norm):
         for i in range(6):
             pairs = Pairs(scores[i], outcomes[i].astype(float))
             assert binned[i] == pytest.approx(ESTIMATORS["binned"](pairs, norm=norm, bins=7, edges=edges), abs=1e-12)
-            assert swept[i] == pytest.approx(sweep_cells(cells_of(pairs), norm=norm, edges=edges).error, abs=1e-12)
+            assert swept[i] == pytest.approx(sweep_cells(pairs.cells, norm=norm, edges=edges).error, abs=1e-12)
             assert many.debiased(7, edges)[i] == pytest.approx(ESTIMATORS["debiased"](pairs, bins=7, edges=edges))
             assert many.ks()[i] == pytest.approx(ESTIMATORS["ks"](pairs), abs=1e-12)
 

@@ -15,6 +15,7 @@ from .. import _core
 from ..arrays import log_odds
 from ..passes import Block, Data, Rows
 from ..threads import get_threads
+from .pairs import Cells
 
 __all__ = ["FineCells", "cells_apart", "cells_of_groups", "cells_of_scores"]
 
@@ -30,24 +31,17 @@ _LEAST_FINE, _MOST_FINE = 1 << 7, 1 << 15  # of those for one group
 
 
 @dataclass(frozen=True, eq=False)
-class FineCells:
-    """A histogram of scores so fine that no edge needs to cut one of its cells.
+class FineCells(Cells):
+    """A histogram of log-odds so fine that no edge needs to cut one of its cells.
 
     Attributes
     ----------
-    scores : array of shape (C,)
-        The score each cell stands for, increasing.
-    weights, outcomes : arrays of shape (C,)
-        Weight of all its scores (positive), and of those whose event happened.
     cuts : array of shape (C - 1,)
         The edge between a cell and the next: scores at or above it belong to the next.
     exact : bool
         Whether every cell is one score.
     """
 
-    scores: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    outcomes: NDArray[np.float64]
     cuts: NDArray[np.float64]
     exact: bool = True
 

@@ -1,14 +1,60 @@
-"""Pairs: scores and outcomes of one event, as views make them of K classes."""
+"""Pairs: scores and outcomes of one event, as views make them of K classes; and cells: tied scores as one."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Pairs", "is_whole", "rows_of"]
+from ..arrays import inner
+
+__all__ = ["Cells", "Pairs", "is_whole", "rows_of", "standard_error"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Distinct scores with what happened at them: what every estimator that sorts works on.
+
+    Working on cells makes a result a function of the set of rows: rows with the same score cannot be told apart.
+
+    Attributes
+    ----------
+    scores : float64 array of shape (m,)
+        Increasing.
+    weights : float64 array of shape (m,)
+        The weight of the rows with this score, positive.
+    outcomes : float64 array of shape (m,)
+        The weight of those whose event happened.
+    """
+
+    scores: Floats
+    weights: Floats
+    outcomes: Floats
+
+    @property
+    def frequencies(self) -> Floats:
+        """The share of each cell's weight whose event happened."""
+        return self.outcomes / self.weights
+
+    @property
+    def rows(self) -> float:
+        """As how many rows these count."""
+        return rows_of(len(self.weights), self.weights)
+
+    @property
+    def share(self) -> Floats:
+        """Each cell's share of the total weight."""
+        return self.weights / self.weights.sum()
+
+    @property
+    def residuals(self) -> Floats:
+        """The weight of what happened less what was said, in each cell."""
+        return self.outcomes - self.weights * self.scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,11 +68,17 @@ class Pairs:
         0 or 1.
     weights : float64 array of shape (n,) or None
         None means one each. A weight of 2 is the row twice.
+    draws : float64 array of shape (n,) or None
+        As how many independent rows each entry counts where entries are sums over rows; None means one each.
+    clusters : int64 array of shape (n,) or None
+        The number of each row's cluster (a patient, a prompt), 0 … G-1: rows of one cluster need not be independent.
     """
 
-    scores: NDArray[np.float64]
-    outcomes: NDArray[np.float64]
-    weights: NDArray[np.float64] | None = None
+    scores: Floats
+    outcomes: Floats
+    weights: Floats | None = None
+    draws: Floats | None = None
+    clusters: NDArray[np.int64] | None = None
 
     @property
     def n(self) -> int:
@@ -41,24 +93,43 @@ class Pairs:
     @property
     def rows(self) -> float:
         """As how many rows these count."""
-        return rows_of(self.n, self.weights)
+        return rows_of(self.n, self.weights) if self.draws is None else float(self.draws.sum())
 
     @property
-    def weight_array(self) -> NDArray[np.float64]:
+    def weight_array(self) -> Floats:
         """The weights, as ones where none were given."""
         return np.ones(self.n) if self.weights is None else self.weights
 
     def take(self, rows: NDArray[Any]) -> Pairs:
         """Return the given rows (indices or a mask)."""
-        weights = None if self.weights is None else self.weights[rows]
-        return Pairs(self.scores[rows], self.outcomes[rows], weights)
+        weights, draws = (None if part is None else part[rows] for part in (self.weights, self.draws))
+        clusters = None if self.clusters is None else self.clusters[rows]
+        return Pairs(self.scores[rows], self.outcomes[rows], weights, draws, clusters)
 
     def counted(self) -> Pairs:
         """Return the pairs without rows of weight zero."""
         return self if self.weights is None or self.weights.all() else self.take(self.weights > 0)
 
+    def weighted(self, weights: Floats | None) -> Pairs:
+        """Return the same pairs with other weights, each entry one row."""
+        return replace(self, weights=weights, draws=None)
 
-def rows_of(n: int, weights: NDArray[np.float64] | None) -> float:
+    @cached_property
+    def cells(self) -> Cells:
+        """The pairs sorted, and tied scores joined; rows of weight zero are left out."""
+        pairs = self.counted()
+        order = np.argsort(pairs.scores)
+        scores, outcomes = pairs.scores[order], pairs.outcomes[order]
+        weights = np.ones(len(scores)) if pairs.weights is None else pairs.weights[order]
+        outcomes = outcomes if pairs.weights is None else outcomes * weights
+        changes = scores[1:] != scores[:-1]
+        if changes.all():
+            return Cells(scores, weights, outcomes)
+        first = np.flatnonzero(np.r_[True, changes])
+        return Cells(scores[first], np.add.reduceat(weights, first), np.add.reduceat(outcomes, first))
+
+
+def rows_of(n: int, weights: Floats | None) -> float:
     """Return as how many rows weights count, where a rule depends on their number.
 
     Whole weights are numbers of rows. Fractional ones count as many rows as give a mean the same variance, (Σw)²/Σw²,
@@ -70,6 +141,22 @@ def rows_of(n: int, weights: NDArray[np.float64] | None) -> float:
     return total if is_whole(weights) else total**2 / float((weights**2).sum())
 
 
-def is_whole(weights: NDArray[np.float64]) -> bool:
+def is_whole(weights: Floats) -> bool:
     """Tell whether weights are numbers of rows."""
     return bool((weights == np.floor(weights)).all())
+
+
+def standard_error(values: Floats, pairs: Pairs) -> tuple[float, float]:
+    """Return the standard error of a weighted mean of rows, and as how many independent draws they count.
+
+    Rows of a cluster are added up first, as they need not be independent: G/(G-1)·Σ_g (Σ_{i∈g} w(x - mean))²/(Σw)².
+    """
+    w = pairs.weight_array
+    share = w / w.sum()
+    d = np.where(w > 0, values - inner(share[w > 0], values[w > 0]), 0.0)
+    if pairs.clusters is None:
+        rows = pairs.rows
+        return (float(np.sqrt(inner(share, d**2) / (rows - 1))) if rows > 1 else np.inf), rows
+    sums = np.bincount(pairs.clusters, share * d).astype(np.float64)
+    count = len(np.unique(pairs.clusters[w > 0]))
+    return (float(np.sqrt(count / (count - 1) * inner(sums, sums))) if count > 1 else np.inf), float(count)

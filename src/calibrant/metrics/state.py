@@ -1,26 +1,145 @@
-"""Binned metrics as small states: init, update, merge, finalise. The plain function is that, run once."""
+"""Metrics as small states: init, update, merge, finalise. The plain function is that, run once."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..cells.edges import fixed_edges
+from ..cells.moments import Moments
 from ..cells.pairs import Pairs
 from ..errors import InvalidInput
-from .estimators.calibration_error import check_estimator, default_norm, error_of_pairs
+from .estimators.calibration_error import default_norm, error_of_pairs
 from .estimators.norms import Norm
-from .estimators.sums import FROM_SUMS, error_from_sums, group_sums, power_mean
-from .views.forecasts import read
+from .estimators.sums import FROM_SUMS, power_mean
+from .metric import BinSums, GroupCells, Metric, Part
+from .table import TABLE, row_of
+from .views.blocks import refuse_other_classes
 from .views.thresholds import Threshold
 
-__all__ = ["BinnedState"]
+__all__ = ["BinnedState", "State", "state"]
+
+FORMAT = 1
+_PARTS: dict[str, Any] = {"bins": BinSums, "cells": GroupCells, "moments": Moments}
 
 
-class BinnedState:
-    """Sums by bin that add up over batches, streams and partitions.
+def state(name: str, **options: Any) -> State:
+    """Return an empty state of a metric, to be updated with blocks of rows.
+
+    Parameters
+    ----------
+    name : str
+        Of a metric in `calibrant.metrics`.
+    **options
+        Those that the function takes.
+
+    Examples
+    --------
+    >>> first, second = state("ece", bins=10), state("ece", bins=10)
+    >>> total = first.update([1, 0], [0.75, 0.25]) + second.update([1, 1], [0.75, 0.25])
+    >>> total.finalise()
+    0.25
+    """
+    row = row_of(name)
+    assert row is not None  # a name that is none was refused
+    return State(row, options)
+
+
+class State:
+    """What a metric keeps of the rows so far: a few KB, whatever their number. ``+`` merges two.
+
+    Sums by bin, where edges are fixed, and moments, where the metric is a mean, are exact. All else keeps up to 512
+    distinct scores as they are, and sums of cells of a fine grid where there are more (`calibrant.cells.summed`).
+    """
+
+    def __init__(self, metric: Metric, options: dict[str, Any]) -> None:
+        self.metric = metric
+        self.options = options
+        self.part: Part | None = None
+        self.classes: Any = None
+        self.is_event: bool | None = None
+
+    def update(self, y_true: Any, y_prob: Any, *, sample_weight: Any = None, classes: Any = None) -> Any:
+        """Add rows, and return the state itself."""
+        options = dict(self.options)
+        forecasts = self.metric.read(y_true, y_prob, sample_weight, classes, options)
+        return self._add(self.metric.part(forecasts, **options), forecasts.classes, forecasts.is_event)
+
+    def merge(self, other: Any) -> Any:
+        """Add the rows of another state, and return the state itself."""
+        if type(self) is not type(other) or self._settings() != other._settings():
+            raise InvalidInput("states of different metrics, views, edges or thresholds cannot be merged")
+        return self if other.part is None else self._add(other.part, other.classes, other.is_event)
+
+    def __add__(self, other: Any) -> Any:
+        return self._empty().merge(self).merge(other)
+
+    def finalise(self, **options: Any) -> float:
+        """Return the figure of all rows so far."""
+        found = {name: value for name, value in {**self.options, **options}.items() if name != "marginals"}
+        return self.metric.value(self._known(), **found)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists, strings and numbers, as JSON can hold them."""
+        kind = next((name for name, made in _PARTS.items() if isinstance(self.part, made)), None)
+        return {
+            "format": FORMAT,
+            "metric": self.metric.name,
+            "options": {name: _plain(value) for name, value in self.options.items()},
+            "classes": None if self.classes is None else _plain(self.classes),
+            "is_event": self.is_event,
+            "kind": kind,
+            "part": None if self.part is None else self.part.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, given: dict[str, Any]) -> State:
+        """Return the state that `to_dict` told."""
+        if given.get("format") != FORMAT or given.get("metric") not in TABLE:
+            raise InvalidInput("this is no state of a metric", seen=repr(given)[:80], allowed=f"format {FORMAT}")
+        made = state(given["metric"], **given["options"])
+        if given["part"] is not None:
+            made.part = _PARTS[given["kind"]].from_dict(given["part"])
+            made.classes, made.is_event = np.asarray(given["classes"]), given["is_event"]
+        return made
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.options.items())
+        return f"State({self.metric.name!r}{', ' + shown if shown else ''}{'' if self.part else ', no rows'})"
+
+    def _settings(self) -> Any:
+        return self.metric.name, {name: _plain(value) for name, value in self.options.items()}
+
+    def _empty(self) -> Any:
+        return State(self.metric, self.options)
+
+    def _known(self) -> Any:
+        if self.part is None:
+            raise InvalidInput("a state without rows has no figure", hint="call update first")
+        return self.part
+
+    def _add(self, part: Part, classes: Any, is_event: bool | None) -> Any:
+        if self.part is None:
+            self.part, self.classes, self.is_event = part, classes, is_event
+            return self
+        many = isinstance(part, (BinSums, GroupCells)) and _groups(part) > 1
+        same = classes if many or len(classes) != len(self.classes) else self.classes
+        refuse_other_classes(bool(self.is_event), self.classes, bool(is_event), same)
+        self.part = self.part + part  # pyright: ignore[reportOperatorIssue]  # parts of one metric are of one kind
+        return self
+
+
+def _groups(part: BinSums | GroupCells) -> int:
+    return part.sums.shape[1] if isinstance(part, BinSums) else len(part.groups)
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+
+
+class BinnedState(State):
+    """Sums by bin that add up over batches, streams and partitions, and that several estimators can finish.
 
     The size is 3 × groups × bins numbers, whatever the number of rows; a group is a class in the class-wise view, and
     there is one group in the others.
@@ -56,69 +175,33 @@ class BinnedState:
             )
         if threshold is not None and not (isinstance(view, str) and view in ("class_wise", "marginals")):
             raise InvalidInput("threshold needs a class-wise view", seen=f"view={view!r}", allowed="view='class_wise'")
-        self.view, self.edges, self.threshold = view, made, threshold
-        self.sums: NDArray[np.float64] | None = None
-        self.classes: NDArray[Any] | None = None
-        self.is_event: bool | None = None
+        super().__init__(TABLE["calibration_error"], {"view": view, "edges": made, "threshold": threshold})
 
     def __repr__(self) -> str:
-        weight = 0.0 if self.sums is None else float(self.sums[0].sum())
-        groups = "" if self.sums is None else f", {self.sums.shape[1]} group(s) of total weight {weight:g}"
-        return f"BinnedState(view={self.view!r}, {len(self.edges) - 1} bins{groups})"
+        bins = len(self.options["edges"]) - 1
+        weight = 0.0 if self.part is None else float(self.part.sums[0].sum())  # pyright: ignore
+        groups = "" if self.part is None else f", {_groups(self.part)} group(s) of total weight {weight:g}"  # pyright: ignore
+        return f"BinnedState(view={self.options['view']!r}, {bins} bins{groups})"
 
-    def update(self, y_true: Any, y_prob: Any, *, sample_weight: Any = None, classes: Any = None) -> BinnedState:
-        """Add rows, and return the state itself."""
-        marginals = isinstance(self.view, str) and self.view == "marginals"
-        forecasts = read(y_true, y_prob, sample_weight, classes=classes, marginals=marginals)
-        view = "class_wise" if marginals else self.view
-        sums = group_sums(forecasts, view, self.edges, self.threshold)
-        return self._add(sums, forecasts.classes, forecasts.is_event)
+    def _empty(self) -> BinnedState:
+        return BinnedState(**self.options)
 
-    def merge(self, other: BinnedState) -> BinnedState:
-        """Add the rows of another state, and return the state itself."""
-        if not np.array_equal(self.edges, other.edges) or self.view != other.view or self.threshold != other.threshold:
-            raise InvalidInput("states of different views, edges or thresholds cannot be merged")
-        return self if other.sums is None else self._add(other.sums, other.classes, other.is_event)
-
-    def finalise(self, estimator: str = "binned", *, norm: Norm | None = None, **options: Any) -> float:
+    def finalise(self, estimator: str = "binned", *, norm: Norm | None = None, **options: Any) -> float:  # pyright: ignore
         """Return the calibration error of all rows so far.
 
         ``binned`` and ``debiased`` on the state's own edges are exact. Other estimators, and other edges, see each bin
         as so many rows at its mean score.
         """
-        if self.sums is None:
-            raise InvalidInput("a state without rows has no error", hint="call update first")
-        check_estimator(estimator, norm)
-        chosen = default_norm(estimator) if norm is None else norm
+        part = self._known()
+        choice = self.metric.given({"estimator": estimator, "norm": norm})
         if estimator in FROM_SUMS and not options:
-            return error_from_sums(self.sums, estimator, chosen)
-        groups = [group for group in self.sums.transpose(1, 0, 2) if group[0].sum() > 0]
-        errors = [error_of_pairs(_pairs_of(g), estimator=estimator, norm=chosen, **options) for g in groups]
-        return power_mean(errors, chosen)
-
-    def _add(self, sums: NDArray[np.float64], classes: Any, is_event: bool | None) -> BinnedState:
-        if self.is_event not in (None, is_event):
-            kinds = {True: "probabilities of one event, (n,)", False: "probabilities of classes, (n, K)"}
-            raise InvalidInput(
-                "one event and classes cannot be in one state: their scores mean different things",
-                seen=kinds[bool(is_event)],
-                allowed=kinds[bool(self.is_event)],
-            )
-        if self.sums is not None and self.sums.shape != sums.shape:
-            raise InvalidInput("rows with another number of classes cannot be added to this state")
-        if self.classes is not None and len(sums[0]) > 1 and not np.array_equal(self.classes, classes):
-            raise InvalidInput(
-                "rows with other classes cannot be added to this state",
-                seen=repr(classes.tolist())[:80],
-                allowed=repr(self.classes.tolist())[:80],
-                hint="pass classes=[…] with the label of each column to every update",
-            )
-        self.classes, self.is_event = classes, is_event
-        self.sums = sums if self.sums is None else self.sums + sums
-        return self
+            return self.metric.value(part, **choice)
+        groups = [group for group in part.sums.transpose(1, 0, 2) if group[0].sum() > 0]
+        errors = [error_of_pairs(_pairs_of(g), estimator=estimator, norm=choice["norm"], **options) for g in groups]
+        return power_mean(errors, choice["norm"] or default_norm(estimator))
 
 
-def _pairs_of(sums: NDArray[np.float64]) -> Pairs:
+def _pairs_of(sums: Any) -> Pairs:
     """Return pairs with the same sums: two rows a bin, one for what happened and one for what did not."""
     weight, score, outcome = sums[:, sums[0] > 0]
     scores = np.clip(score / weight, 0, 1)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import InvalidInput
 from ..metrics.estimators.curves import ReliabilityCurve, count_ticks, reliability_curve
-from ..metrics.measuring import Measurement
+from ..metrics.measurement import Measurement
 from .style import AFTER, BEFORE, axes, dress, ink, legend, new_figure
 
 __all__ = ["class_grid", "reliability"]

@@ -20,11 +20,12 @@ from ..errors import InvalidInput
 from ..files.atomic import replacing
 from ..metrics import brier_decomposition
 from ..metrics.estimators.curves import ReliabilityCurve, reliability_curve
-from ..metrics.measuring import Measurement, measure
+from ..metrics.measurement import Measurement
+from ..metrics.measuring import measure
+from ..metrics.table import meanings_of
 from ..selection import Comparison
 from .fitted import curves_of, facts_of, parameters_of
 from .marks import INSIDE, MAP, SIZE, comparison_marks, frame_marks, learning_marks, map_marks, reliability_marks
-from .meanings import meanings_of
 
 __all__ = ["Context", "report"]
 

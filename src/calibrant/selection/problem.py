@@ -12,7 +12,7 @@ from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from ..passes import Block, Data, in_memory
 from ..types import Array, Floats, Integers
-from ..validation import as_array, as_labels, as_matrix, as_scores, as_weights
+from ..validation import as_groups, as_labels, as_matrix, as_scores, as_weights
 from ..validation.saturation import count_zeros, floored, read_zeros, zero_level
 
 __all__ = ["Problem", "make_problem", "read_split"]
@@ -119,7 +119,7 @@ def make_problem(
     labels, known = as_labels(y, k, n, classes, valid.columns, f"{name}y")
     weights = as_weights(sample_weight, n)
     vectors = None if embeddings is None else _vectors(embeddings, n, name)
-    of_group = None if groups is None else _group_numbers(groups, n, name)
+    of_group = None if groups is None else as_groups(groups, n, f"{name}groups")[0]
     is_event = k == 2 and as_matrix(scores, f"{name}scores")[0].size == n
     found = Problem(valid.logits, labels, weights, known, vectors, of_group, exact, is_event)
     return found if weights is None or weights.all() else found.take(np.flatnonzero(weights))
@@ -130,12 +130,3 @@ def _vectors(embeddings: Any, n: int, name: str) -> Floats:
     if len(matrix) != n or not np.isfinite(matrix).all():
         raise InvalidInput(f"{name}embeddings must be finite, one row each", seen=f"shape {matrix.shape} for {n} rows")
     return matrix
-
-
-def _group_numbers(groups: Any, n: int, name: str) -> Integers:
-    given, _ = as_array(groups, f"{name}groups")
-    if given.shape != (n,):
-        raise InvalidInput(f"{name}groups must name one group a row", seen=f"shape {given.shape} for {n} rows")
-    if given.dtype.kind == "f" and np.isnan(given).any():
-        raise InvalidInput(f"{name}groups contains NaN", seen=f"row {int(np.isnan(given).argmax())}")
-    return np.unique(given.astype(str) if given.dtype.kind == "O" else given, return_inverse=True)[1]

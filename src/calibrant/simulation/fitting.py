@@ -115,7 +115,7 @@ def fit_scenario(y_true: Any, y_prob: Any, name: str = "") -> Scenario:
     True
     """
     forecasts = read(y_true, y_prob)
-    pairs = forecasts.top_label()
+    pairs = forecasts.top
     best = fit_curves(pairs.outcomes, pairs.scores)[0]
     rounded = pairs.scores.astype(forecasts.probabilities.dtype)
     return Scenario(fit_beta(rounded), best.curve, name, f"{best.name} (AIC {best.aic:.2f})")

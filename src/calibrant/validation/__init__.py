@@ -2,7 +2,7 @@
 
 from .arrays import BFLOAT16_ROUNDING, SIMPLEX_TOLERANCE, as_array, as_matrix, as_weights, simplex_tolerance
 from .columns import column_order, ordered_like, says_nothing
-from .labels import as_labels
+from .labels import as_groups, as_labels
 from .probabilities import Probabilities, as_probabilities, label_hits, refuse_swapped
 from .saturation import floored
 from .scores import Scores, as_embeddings, as_scores
@@ -14,6 +14,7 @@ __all__ = [
     "Scores",
     "as_array",
     "as_embeddings",
+    "as_groups",
     "as_labels",
     "as_matrix",
     "as_probabilities",

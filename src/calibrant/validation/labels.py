@@ -11,7 +11,7 @@ from ..errors import InvalidInput, caution
 from .arrays import as_array
 from .columns import order_of, says_nothing, without_affixes
 
-__all__ = ["as_labels"]
+__all__ = ["as_groups", "as_labels"]
 
 
 def as_labels(
@@ -46,6 +46,21 @@ def as_labels(
         allowed=f"integers 0 to {k - 1}, or exactly {k} distinct labels",
         hint="pass classes=[…] with the label of each column, in order; classes may be missing from y",
     )
+
+
+def as_groups(given: Any, n: int, name: str = "groups") -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Return the number of each row's group, 0 … G-1, and the distinct names of the groups."""
+    array, _ = as_array(given, name)
+    if array.shape != (n,):
+        raise InvalidInput(f"{name} must name one group a row", seen=f"shape {array.shape} for {n} rows")
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        raise InvalidInput(f"{name} contains NaN", seen=f"row {int(np.isnan(array).argmax())}")
+    if array.dtype.kind == "O":
+        if missing := [i for i, value in enumerate(array.tolist()) if value is None or value != value]:
+            raise InvalidInput(f"{name} has rows without a name", seen=f"row {missing[0]}")
+        array = array.astype(str) if len({type(value) for value in array.tolist()}) > 1 else array
+    names, places = np.unique(array, return_inverse=True)
+    return places.astype(np.int64), names
 
 
 def _known_classes(classes: Any, k: int) -> NDArray[Any]:

@@ -13,10 +13,10 @@ from ..views.thresholds import Threshold
 from .binned import binned
 from .class_wise import class_wise
 from .crossfit import crossfit
+from .cumulative import ecce, ks
 from .debiased import debiased
 from .exact import exact
 from .kde import kde
-from .ks import ks
 from .label_binned import label_binned
 from .norms import Norm, check_norm
 from .smooth import smooth
@@ -31,6 +31,8 @@ __all__ = [
     "default_norm",
     "error_of",
     "error_of_pairs",
+    "option_of",
+    "spelt",
 ]
 
 ESTIMATORS: dict[str, Callable[..., float]] = {
@@ -41,10 +43,14 @@ ESTIMATORS: dict[str, Callable[..., float]] = {
     "kde": kde,
     "smooth": smooth,
     "ks": ks,
+    "ecce": ecce,
     "exact": exact,
     "crossfit": crossfit,
 }
 _DEFAULTS: dict[str, dict[str, Any]] = {name: f.__kwdefaults__ or {} for name, f in ESTIMATORS.items()}
+# How scikit-learn spells what we have.
+_NORMS: dict[Any, Norm] = {"l1": 1, "l2": 2}
+_STRATEGIES = {"uniform": "equal_width", "quantile": "equal_mass"}
 
 
 def calibration_error(
@@ -54,7 +60,8 @@ def calibration_error(
     view: Any = "top_label",
     threshold: Threshold = None,
     estimator: str = "binned",
-    norm: Norm | None = None,
+    norm: Norm | str | None = None,
+    squared: bool = False,
     sample_weight: Any = None,
     classes: Any = None,
     marginals: bool = False,
@@ -78,10 +85,12 @@ def calibration_error(
         For class-wise views: only entries above it count (edges are those of all entries);
         "prior" is each class's frequency, "kcal" max(0.01, 1/K) (paper 001). Classes with no entry are left out.
     estimator : str
-        One of "binned", "label_binned", "sweep", "debiased", "kde", "smooth", "ks", "exact", "crossfit".
-    norm : {1, 2, "max"}, optional
+        One of "binned", "label_binned", "sweep", "debiased", "kde", "smooth", "ks", "ecce", "exact", "crossfit".
+    norm : {1, 2, "max", "l1", "l2"}, optional
         With the final root: norm 2 is a root mean square. By default the estimator's own: 1, but 2 for "debiased"
-        and "crossfit", and "max" for "ks".
+        and "crossfit", and "max" for "ks" and "ecce". "l1" and "l2" are scikit-learn's words for 1 and 2.
+    squared : bool
+        Without the final root, for norm 2: the calibration term of the binned Brier score.
     sample_weight : array-like of shape (n,), optional
         A weight of 2 is the row twice.
     classes : sequence, optional
@@ -89,18 +98,34 @@ def calibration_error(
     marginals : bool
         Allow rows that do not sum to one, in any view.
     **options
-        Of the estimator: ``bins``, ``edges``, ``bandwidth``, …
+        Of the estimator: ``bins``, ``edges``, ``bandwidth``, …; ``n_bins`` and ``strategy="uniform" | "quantile"`` are
+        scikit-learn's words for ``bins`` and ``edges``.
 
     Examples
     --------
     >>> calibration_error([0, 1, 1, 1], [0.25, 0.75, 0.75, 0.75], bins=10)
     0.25
     """
-    check_estimator(estimator, norm)
+    choice = spelt({"view": view, "threshold": threshold, "estimator": estimator, "norm": norm, **options})
+    check_estimator(estimator, choice["norm"])
     everything = isinstance(view, str) and view == "marginals"
     forecasts = read(y_true, y_prob, sample_weight, classes=classes, marginals=marginals or everything)
-    view = "class_wise" if everything else view
-    return error_of(forecasts, view=view, threshold=threshold, estimator=estimator, norm=norm, **options)
+    return error_of(forecasts, squared=squared, **choice)
+
+
+def spelt(choice: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options in our words where they came in scikit-learn's."""
+    if not ("n_bins" in choice or "strategy" in choice or isinstance(choice.get("norm"), str)):
+        return dict(choice)
+    found = {**choice, "norm": _NORMS.get(choice.get("norm"), choice.get("norm"))}
+    if "n_bins" in found:
+        found["bins"] = found.pop("n_bins")
+    if "strategy" in found:
+        strategy = found.pop("strategy")
+        if strategy not in _STRATEGIES:
+            raise InvalidInput("no such strategy", seen=repr(strategy), allowed=", ".join(map(repr, _STRATEGIES)))
+        found["edges"] = _STRATEGIES[strategy]
+    return found
 
 
 def error_of(
@@ -110,11 +135,16 @@ def error_of(
     threshold: Threshold = None,
     estimator: str = "binned",
     norm: Norm | None = None,
+    squared: bool = False,
     **options: Any,
 ) -> float:
     """Calibration error of validated forecasts."""
     chosen = default_norm(estimator) if norm is None else norm
-    by_class = isinstance(view, str) and view == "class_wise"
+    if squared:
+        if chosen != 2:
+            raise InvalidInput("squared needs norm 2", seen=f"norm={chosen!r}", allowed="norm=2")
+        return error_of(forecasts, view=view, threshold=threshold, estimator=estimator, norm=2, **options) ** 2
+    by_class = isinstance(view, str) and view in ("class_wise", "marginals")
     if threshold is not None and not by_class:
         raise InvalidInput("threshold needs a class-wise view", seen=f"view={view!r}", allowed="view='class_wise'")
     if not by_class:
@@ -126,7 +156,7 @@ def error_of(
         given = {**_DEFAULTS[estimator], **options}
         edges = fixed_edges(given["edges"], given["bins"], forecasts.rows)
         if edges is not None:
-            return error_from_sums(group_sums(forecasts, view, edges, threshold), estimator, chosen)
+            return error_from_sums(group_sums(forecasts, "class_wise", edges, threshold), estimator, chosen)
     return class_wise(forecasts, ESTIMATORS[estimator], threshold, chosen, options)
 
 
@@ -148,6 +178,11 @@ def check_estimator(estimator: object, norm: object = None) -> None:
 def default_norm(estimator: str) -> Norm:
     """Return the norm an estimator has of its own."""
     return _DEFAULTS[estimator]["norm"]
+
+
+def option_of(choice: Mapping[str, Any], name: str) -> Any:
+    """Return an option of an estimator: the given one, or its own."""
+    return choice[name] if choice.get(name) is not None else _DEFAULTS[choice["estimator"]][name]
 
 
 def check_options(estimator: str, options: Mapping[str, Any]) -> None:

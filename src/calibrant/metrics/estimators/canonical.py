@@ -10,10 +10,10 @@ from scipy.special import gammaln, logsumexp
 
 from ...errors import InvalidInput
 from ...parameters import AnyOf, Number, OneOf
-from ..views.forecasts import read
+from ..views.forecasts import Forecasts, read
 from .norms import Norm, check_norm
 
-__all__ = ["canonical_error"]
+__all__ = ["canonical_error", "canonical_of"]
 
 Array = NDArray[np.float64]
 
@@ -44,10 +44,14 @@ def canonical_error(
     bandwidth : "likelihood" or number
         h. The one of 17 values from 1e-4 to 1 with the largest leave-one-out likelihood (on at most 500 rows).
     """
+    return canonical_of(read(y_true, y_prob, sample_weight, classes=classes), norm=norm, bandwidth=bandwidth)
+
+
+def canonical_of(forecasts: Forecasts, *, norm: Norm = 1, bandwidth: Any = "likelihood") -> float:
+    """Canonical calibration error of validated forecasts."""
     check_norm(norm, (1, 2))
     if not _BANDWIDTH.accepts(bandwidth):
         raise InvalidInput("bandwidth is not valid", seen=repr(bandwidth), allowed=_BANDWIDTH.allowed)
-    forecasts = read(y_true, y_prob, sample_weight, classes=classes)
     p, w = forecasts.vectors(), np.ones(forecasts.n) if forecasts.weights is None else forecasts.weights
     p, labels, w = p[w > 0], forecasts.labels[w > 0], w[w > 0]
     if max(len(w), w.sum()) < 2:

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from ...cells.isotonic import isotonic_levels
-from ...cells.pairs import Pairs
-from ...cells.tied import Cells, cells_of
+from ...cells.pairs import Cells, Pairs, standard_error
 from ...errors import InvalidInput
 from .norms import Norm, check_norm
 
@@ -67,15 +66,17 @@ def crossfit(pairs: Pairs, *, norm: Norm = 2, folds: int = 5, random_state: int 
     Folds alternate along the sorted scores, so the result does not depend on the order of the rows. Rows with equal
     scores are dealt at random, seeded by ``random_state``; with fractional weights they stay together.
     """
-    return crossfit_of(cells_of(pairs), norm=norm, folds=folds, random_state=random_state).value
+    return crossfit_of(pairs, norm=norm, folds=folds, random_state=random_state).value
 
 
-def crossfit_of(cells: Cells, *, norm: Norm = 2, folds: int = 5, random_state: int = 0) -> CrossFit:
-    """Cross-fitted estimate of sorted cells."""
+def crossfit_of(pairs: Pairs, *, norm: Norm = 2, folds: int = 5, random_state: int = 0) -> CrossFit:
+    """Cross-fitted estimate of pairs; clusters are dealt whole, and their rows add up in the standard error."""
     check_norm(norm, (1, 2))
     if folds < 2:
         raise InvalidInput("folds must be at least 2", seen=repr(folds))
-    weights, outcomes = deal(cells, folds, random_state)
+    cells = pairs.cells
+    dealt = None if pairs.clusters is None else _dealt_clusters(pairs.clusters, folds, random_state)
+    weights, outcomes = deal(cells, folds, random_state) if dealt is None else _sums_by_fold(pairs, dealt, folds)
     fitted = np.stack([_left_out(cells, w, e) for w, e in zip(weights, outcomes, strict=True)])
     gap, total = cells.scores - fitted, float(cells.weights.sum())
     happened, missed = cells.scores - 1.0, cells.scores
@@ -84,10 +85,29 @@ def crossfit_of(cells: Cells, *, norm: Norm = 2, folds: int = 5, random_state: i
     # First-order influence of a row: 2·gap·(s - y) - gap² for the squares, sign·(s - y) for the absolute values.
     yes = 2 * gap * happened - gap**2 if norm == 2 else direction * happened
     no = 2 * gap * missed - gap**2 if norm == 2 else direction * missed
+    if dealt is not None:
+        place = np.searchsorted(cells.scores, pairs.scores).clip(0, len(cells.scores) - 1)
+        error, count = standard_error(np.where(pairs.outcomes > 0, yes[dealt, place], no[dealt, place]), pairs)
+        return CrossFit(int(norm), mean, error if np.isfinite(error) else 0.0, count)
     first = (outcomes * yes + (weights - outcomes) * no).sum() / total
     second = (outcomes * yes**2 + (weights - outcomes) * no**2).sum() / total
-    rows = cells.rows
+    rows = pairs.rows
     return CrossFit(int(norm), mean, float(np.sqrt(max(0.0, second - first**2) / rows)), rows)
+
+
+def _dealt_clusters(clusters: NDArray[np.int64], folds: int, random_state: int) -> NDArray[np.int64]:
+    """Return the fold of each row: clusters are dealt whole, so that a curve is judged on some it has not seen."""
+    count = int(clusters.max()) + 1
+    return np.random.default_rng(random_state).permutation(count)[clusters] % folds
+
+
+def _sums_by_fold(pairs: Pairs, dealt: NDArray[np.int64], folds: int) -> tuple[Floats, Floats]:
+    cells = pairs.cells
+    place = dealt * len(cells.scores) + np.searchsorted(cells.scores, pairs.scores).clip(0, len(cells.scores) - 1)
+    w = pairs.weight_array
+    sums = (np.bincount(place, values, folds * len(cells.scores)) for values in (w, w * pairs.outcomes))
+    weights, outcomes = (values.reshape(folds, -1).astype(np.float64) for values in sums)
+    return weights, outcomes
 
 
 def deal(cells: Cells, folds: int, random_state: int) -> tuple[Floats, Floats]:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from ...cells.edges import make_edges
 from ...cells.isotonic import isotonic_levels
 from ...cells.pairs import Pairs
-from ...cells.tied import cells_of
 from ..inference.intervals import frequency_interval
 from ..views.forecasts import read, select
 from .binned import bin_sums
@@ -134,7 +133,7 @@ def binned_curve(pairs: Pairs, bins: Any, edges: Any, confidence: float, method:
 
 def isotonic_curve(pairs: Pairs, confidence: float = 0.95) -> IsotonicCurve:
     """Return the steps of the isotonic fit, each with Wilson's interval for its own rows (the steps taken as given)."""
-    cells = cells_of(pairs)
+    cells = pairs.cells
     levels = isotonic_levels(cells.weights, cells.outcomes)
     first = np.flatnonzero(np.r_[True, levels[1:] != levels[:-1]])
     last = np.r_[first[1:] - 1, len(levels) - 1]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from ...cells.pairs import Pairs
-from ...cells.tied import cells_of
 from .norms import Norm, norm_of
 
 __all__ = ["exact"]
@@ -18,5 +17,5 @@ def exact(pairs: Pairs, *, norm: Norm = 1) -> float:
     converges to the truth; on continuous scores it only measures noise. The code of paper 002 counts by the number of
     a bin, ours by its answer: where two bins answer the same they are one.
     """
-    cells = cells_of(pairs)
+    cells = pairs.cells
     return norm_of(cells.share, np.abs(cells.scores - cells.frequencies), norm)

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import inner
-from ...cells.pairs import Pairs
-from ...cells.tied import Cells, cells_of
+from ...cells.pairs import Cells, Pairs
 from ...errors import InvalidInput
 from ...parameters import AnyOf, Number, OneOf
 from .norms import Norm, check_norm
@@ -53,7 +52,7 @@ def kde(pairs: Pairs, *, norm: Norm = 1, bandwidth: Any = "reference", space: st
     check_norm(norm)
     if not _BANDWIDTH.accepts(bandwidth):
         raise InvalidInput("bandwidth is not valid", seen=repr(bandwidth), allowed=_BANDWIDTH.allowed)
-    cells = cells_of(pairs)
+    cells = pairs.cells
     if space == "probability":
         share, gap = _in_probability_space(cells, bandwidth)
     elif space == "logit":

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from ... import _core
 from ...cells.edges import Edges
+from ...errors import InvalidInput
 from ...threads import get_threads
-from ..views.forecasts import Forecasts, select
+from ..views.blocks import CellForecasts
+from ..views.forecasts import select
 from ..views.thresholds import Threshold, threshold_values
 from .binned import bin_sums, binned_of
 from .debiased import debiased_of
@@ -26,7 +28,7 @@ FROM_SUMS: dict[str, Callable[[NDArray[np.float64], Norm], NDArray[np.float64]]]
 }
 
 
-def group_sums(forecasts: Forecasts, view: Any, edges: Edges, threshold: Threshold = None) -> NDArray[np.float64]:
+def group_sums(forecasts: Any, view: Any, edges: Edges, threshold: Threshold = None) -> NDArray[np.float64]:
     """Return (3, groups, bins) sums of weights, scores and outcomes, in one pass over the rows.
 
     A group is a class in the class-wise view; there is one group in the others.
@@ -35,9 +37,13 @@ def group_sums(forecasts: Forecasts, view: Any, edges: Edges, threshold: Thresho
         return bin_sums(select(forecasts, view, ("class_wise", "marginals")), edges)[:, None]
     floors = threshold_values(forecasts, threshold)
     if forecasts.is_event:
-        pairs = forecasts.event()
+        pairs = forecasts.top
         kept = pairs if floors is None else pairs.take(pairs.scores > floors[1])
         return bin_sums(kept, edges)[:, None]
+    if isinstance(forecasts, CellForecasts):
+        if floors is not None:
+            raise InvalidInput("rows that came in blocks have no threshold", seen=repr(threshold), allowed="None")
+        return np.stack([bin_sums(pairs, edges) for pairs in forecasts.each_class()], axis=1)
     floors = np.full(forecasts.probabilities.shape[1], -1.0) if floors is None else floors
     rows = forecasts.probabilities, forecasts.labels, forecasts.weights
     return _core.class_bins(*rows, edges, floors, get_threads())

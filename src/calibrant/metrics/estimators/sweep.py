@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ... import _core
-from ...cells.pairs import Pairs
-from ...cells.tied import Cells, cells_of
+from ...cells.pairs import Cells, Pairs
 from ...errors import InvalidInput
 from .norms import Norm, check_norm
 
@@ -44,4 +43,4 @@ def sweep(pairs: Pairs, *, norm: Norm = 1, edges: str = "equal_mass") -> float:
     (integer arithmetic, tied scores stay together) and not ⌊p·b⌋ and ⌊i/n·b⌋ in floating point with ties split by row
     order; and b goes up to n, as in the paper's text, not to n - 1.
     """
-    return sweep_cells(cells_of(pairs), norm=norm, edges=edges).error
+    return sweep_cells(pairs.cells, norm=norm, edges=edges).error

@@ -70,6 +70,12 @@ class Interval:
             return True
         return self.low <= value <= self.high
 
+    def squared(self) -> Interval:
+        """Return the interval of the square."""
+        low, high = (None if end is None else end**2 for end in (self.low, self.high))
+        error = 2 * self.estimate * self.standard_error
+        return replace(self, estimate=self.estimate**2, low=low, high=high, standard_error=error)
+
     def explained(self) -> Interval:
         """Return the same with a note where the estimate lies outside the interval and nothing says why yet."""
         return replace(self, note=BIASED) if self.outside and not self.note else self

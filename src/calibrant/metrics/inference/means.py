@@ -1,4 +1,4 @@
-"""Intervals of means and of shares: figures whose rows are independent draws, so that no resampling is needed."""
+"""Intervals of means and of shares: figures whose rows are draws of their own, so that no resampling is needed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,20 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from ...arrays import inner
-from ...cells.pairs import Pairs, rows_of
+from ...cells.moments import Moments, moments_of
+from ...cells.pairs import Pairs, standard_error
 from .intervals import Interval, frequency_interval
 
-__all__ = ["FEW", "few_words", "loss_interval", "mean_interval", "rarer", "rate_of", "share_interval"]
+__all__ = [
+    "FEW",
+    "few_words",
+    "loss_interval",
+    "mean_interval",
+    "moments_interval",
+    "rarer",
+    "rate_of",
+    "share_interval",
+]
 
 Floats = NDArray[np.float64]
 # With fewer rows of the rarer outcome than this, the rows cannot tell how skewed their losses are: Hall's interval
@@ -36,21 +46,30 @@ def few_words(pairs: Pairs) -> str:
     return f"only {rarer(pairs):.3g} of {pairs.rows:,.0f} rows have the rarer outcome"
 
 
-def share_interval(share: float, rows: float, confidence: float) -> Interval:
-    """Return a share of so many rows with Clopper and Pearson's interval: it covers at any share and size."""
-    share = min(1.0, max(0.0, share))
+def share_interval(pairs: Pairs, confidence: float) -> Interval:
+    """Return how often the event happened with Clopper and Pearson's interval: it covers at any share and size.
+
+    Clusters count as many rows as give a share the same standard error.
+    """
+    share, rows = min(1.0, max(0.0, rate_of(pairs))), pairs.rows
+    if pairs.clusters is not None and 0 < share < 1:
+        error, count = standard_error(pairs.outcomes, pairs)
+        rows = min(rows, share * (1 - share) / error**2 if np.isfinite(error) and error > 0 else count)
     low, high = frequency_interval([share * rows], [rows], confidence=confidence, method="clopper_pearson")
     error = float(np.sqrt(share * (1 - share) / rows))
     return Interval(share, float(low[0]), float(high[0]), confidence, error, 0.0, "clopper-pearson")
 
 
-def loss_interval(values: Floats, pairs: Pairs, confidence: float) -> Interval:
+def loss_interval(values: Floats | Moments, pairs: Pairs, confidence: float) -> Interval:
     """Return a mean loss with its interval, or without one where the rows cannot tell it.
 
     That is so where the mean is infinite, and where fewer than five rows have the rarer outcome: the losses of those
     few rows decide the mean, and none may have been seen.
     """
-    found = mean_interval(values, pairs.weights, confidence)
+    if isinstance(values, Moments):
+        found = moments_interval(values, confidence)
+    else:
+        found = mean_interval(values, pairs.weights, confidence, pairs.clusters)
     if not np.isfinite(found.estimate):
         return _without(found, "what happened was given probability 0 in some row")
     if rarer(pairs) < FEW:
@@ -58,27 +77,37 @@ def loss_interval(values: Floats, pairs: Pairs, confidence: float) -> Interval:
     return found
 
 
-def mean_interval(values: Floats, weights: Any, confidence: float) -> Interval:
+def mean_interval(values: Floats, weights: Any, confidence: float, clusters: Any = None) -> Interval:
+    """Return the mean of a number a row with its interval; see `moments_interval`."""
+    w = None if weights is None else np.asarray(weights, dtype=np.float64)
+    found = moments_of(values, w)
+    if clusters is None or not np.isfinite(found.mean):
+        return moments_interval(found, confidence)
+    error, count = standard_error(values, Pairs(values, values, w, clusters=clusters))
+    if not np.isfinite(error):
+        return Interval(found.mean, None, None, confidence, np.nan, 0.0, "student", note="one cluster has no spread")
+    reach = float(stdtrit(count - 1, 0.5 + confidence / 2)) * error
+    least = 0.0 if found.least >= 0 else -np.inf
+    return Interval(found.mean, max(least, found.mean - reach), found.mean + reach, confidence, error, 0.0, "clusters")
+
+
+def moments_interval(found: Moments, confidence: float) -> Interval:
     """Return a mean with Student's interval corrected for skewness (Hall 1992).
 
     With t = (mean - μ)/s and γ the skewness, g(t) = t + γt²/3 + γ²t³/27 + γ/(6n) is close to normal and monotone;
     the ends are those of g, taken back. Losses are skewed to the right, and Student's own interval is too short on
     that side.
     """
-    w = np.ones(len(values)) if weights is None else np.asarray(weights, dtype=np.float64)
-    x, w = values[w > 0], w[w > 0]
-    rows, share = rows_of(len(x), None if weights is None else w), w / w.sum()
-    mean = float(share @ x)
+    mean, rows = found.mean, found.rows
     if not np.isfinite(mean) or rows <= 1:
         return Interval(mean, None, None, confidence, np.nan, 0.0, "student", note="one row has no spread")
-    spread = float(np.sqrt(share @ (x - mean) ** 2 * rows / (rows - 1)))
+    spread, skewness = found.spread
     if spread == 0:
         return Interval(mean, mean, mean, confidence, 0.0, 0.0, "student")
-    skewness = float(share @ ((x - mean) / spread) ** 3)
     reach = float(stdtrit(rows - 1, 0.5 + confidence / 2)) / np.sqrt(rows)
     low, high = (mean - spread * _straightened(side * reach, skewness, rows) for side in (1, -1))
-    least = 0.0 if x.min() >= 0 else -np.inf
-    return Interval(mean, max(least, low), high, confidence, spread / np.sqrt(rows), 0.0, "student")
+    least = 0.0 if found.least >= 0 else -np.inf
+    return Interval(mean, max(least, low), high, confidence, spread / float(np.sqrt(rows)), 0.0, "student")
 
 
 def _straightened(place: float, skewness: float, rows: float) -> float:

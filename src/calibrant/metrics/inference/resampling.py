@@ -1,13 +1,14 @@
 """Resamples: how often each row was drawn, many resamples at once.
 
 Metrics of one view are computed for many resamples from prefix sums (`replicates`); every other metric takes the
-counts as weights.
+counts as weights. Clusters are drawn whole. Sums by cell, which rows that came in blocks leave, are drawn as Poisson
+numbers of the rows that they stand for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,20 +16,13 @@ from numpy.typing import NDArray
 
 from ... import _core
 from ...cells.pairs import Pairs, is_whole
+from ...cells.summed import SummedCells
 from ...threads import get_threads
-from ..estimators.calibration_error import error_of
+from ..views.blocks import CellForecasts
 from ..views.forecasts import Forecasts
-from .replicates import Replicates
+from .replicates import Replicates, prefix
 
-__all__ = [
-    "bootstrap_many",
-    "is_view",
-    "resampled_choice",
-    "resampled_errors",
-    "resampled_weights",
-    "resamples_of",
-    "statistic_of",
-]
+__all__ = ["Sampling", "is_view", "resampled_choice", "resamples_of", "statistic_of"]
 
 Floats = NDArray[np.float64]
 Statistic = Callable[[Replicates], Floats]
@@ -36,27 +30,115 @@ Statistic = Callable[[Replicates], Floats]
 BLOCK = 1_000_000
 
 
-def bootstrap_many(
-    pairs: Pairs, statistics: dict[str, Statistic], resamples: int, rng: np.random.Generator
-) -> dict[str, Floats]:
-    """Return resampled values of several statistics, in one go."""
-    values: dict[str, list[Floats]] = {name: [] for name in statistics}
-    for many in resamples_of(pairs, resamples, rng):
-        for name, statistic in statistics.items():
-            values[name].append(statistic(many))
-    return {name: np.concatenate(parts) for name, parts in values.items()}
+@dataclass(eq=False)
+class Sampling:
+    """How often to resample, by which generator, and what is known already of a view.
+
+    Attributes
+    ----------
+    resamples : int
+    rng : Generator
+    slow : int
+        Resamples of what has no fast form: all classes, whole vectors, smooth curves.
+    pvalues : dict
+        Of the test that a view is calibrated, by the identity of its pairs.
+    values : dict
+        Resampled values of statistics, by the identity of the pairs and the options of the statistic.
+    """
+
+    resamples: int
+    rng: np.random.Generator
+    slow: int = 100
+    pvalues: dict[int, float] = field(default_factory=dict)
+    values: dict[Any, Floats] = field(default_factory=dict)
+
+    def pairs(self, pairs: Pairs) -> Iterator[Pairs]:
+        """Yield resamples of pairs, as weights."""
+        for counts in _counts(pairs, self.slow, self.rng):
+            yield pairs.weighted(counts)
+
+    def forecasts(self, forecasts: Any) -> Iterator[Any]:
+        """Yield resamples of forecasts, as weights; of those that came in blocks, each class by itself."""
+        if isinstance(forecasts, Forecasts):
+            for counts in _counts(forecasts.top, self.slow, self.rng):
+                yield replace(forecasts, weights=counts)
+            return
+        for _ in range(self.slow):
+            yield _drawn(forecasts, self.rng)
+
+    def prepare(self, pairs: Pairs, choices: list[dict[str, Any]]) -> None:
+        """Resample several calibration errors of one view in one go."""
+        chosen = {_key(pairs, choice): statistic_of(choice) for choice in choices}
+        found: dict[Any, list[Floats]] = {key: [] for key, statistic in chosen.items() if statistic is not None}
+        for many in resamples_of(pairs, self.resamples, self.rng):
+            for key in found:
+                statistic = chosen[key]
+                assert statistic is not None  # those without were left out
+                found[key].append(statistic(many))
+        self.values.update({key: np.concatenate(parts) for key, parts in found.items()})
+
+    def statistic(self, pairs: Pairs, choice: dict[str, Any]) -> Floats | None:
+        """Return the resampled values of a calibration error of one view, or None where it has no fast form."""
+        if statistic_of(choice) is None:
+            return None
+        if _key(pairs, choice) not in self.values:
+            self.prepare(pairs, [choice])
+        return self.values[_key(pairs, choice)]
+
+
+def _key(pairs: Pairs, choice: dict[str, Any]) -> Any:
+    kept = {name: value for name, value in choice.items() if name not in ("view", "classes", "marginals")}
+    return id(pairs), tuple(sorted((name, repr(value)) for name, value in kept.items() if value is not None))
+
+
+def _counts(pairs: Pairs, resamples: int, rng: np.random.Generator) -> Iterator[Floats]:
+    """Yield the weights of the rows in each resample; rows of weight zero are never drawn."""
+    weights = pairs.weight_array
+    if pairs.draws is not None:
+        own = np.divide(weights, pairs.draws, out=np.zeros(pairs.n), where=pairs.draws > 0)
+        for _ in range(resamples):
+            drawn = rng.poisson(pairs.draws).astype(np.float64) * own
+            yield drawn if drawn.any() else weights
+        return
+    rows = np.flatnonzero(weights)
+    units = rows if pairs.clusters is None else np.unique(pairs.clusters[rows])
+    for _ in range(resamples):
+        drawn = units[rng.integers(0, len(units), len(units))]
+        if pairs.clusters is None:
+            yield np.bincount(drawn, minlength=pairs.n).astype(np.float64) * weights
+        else:
+            counts = np.bincount(drawn, minlength=int(pairs.clusters.max()) + 1).astype(np.float64)
+            yield counts[pairs.clusters] * weights
+
+
+def _drawn(forecasts: CellForecasts, rng: np.random.Generator) -> CellForecasts:
+    """Draw the rows of every cell of every view anew, independently."""
+    return replace(forecasts, cells=tuple(_drawn_cells(part, rng) for part in forecasts.cells))
+
+
+def _drawn_cells(part: SummedCells, rng: np.random.Generator) -> SummedCells:
+    score, weight, happened, squares = part.table
+    own = squares / weight  # the weight of one row
+    yes, no = (rng.poisson(np.maximum(sums, 0.0) / own) * own for sums in (happened, weight - happened))
+    kept = yes + no > 0
+    if not kept.any():
+        return part
+    return replace(part, table=np.stack([score, yes + no, yes, (yes + no) * own])[:, kept])
 
 
 def resamples_of(pairs: Pairs, resamples: int, rng: np.random.Generator) -> Iterator[Replicates]:
     """Yield blocks of resamples. Rows of weight zero are never drawn."""
     pairs = pairs.counted()
     order = np.argsort(pairs.scores, kind="stable")
-    scores, outcomes = pairs.scores[order], pairs.outcomes[order]
-    weights = None if pairs.weights is None else pairs.weights[order]
-    nothing = np.empty((pairs.n, 0))  # the kernel can also sum columns of the rows
+    pairs = pairs.take(order)
+    scores, outcomes, weights = pairs.scores, pairs.outcomes, pairs.weights
     group = np.cumsum(np.r_[0, scores[1:] != scores[:-1]])
     shared = scores[np.r_[True, scores[1:] != scores[:-1]]][None, :]
     whole = weights is None or is_whole(weights)
+    if pairs.draws is not None or pairs.clusters is not None:
+        yield from _plain_resamples(pairs, group, shared, resamples, rng)
+        return
+    nothing = np.empty((pairs.n, 0))  # the kernel can also sum columns of the rows
     seeds = rng.integers(0, 2**64, resamples, dtype=np.uint64)
     for part in np.array_split(seeds, max(1, -(-resamples * pairs.n // BLOCK))):
         mass, events, excess = (np.empty((len(part), shared.shape[1] + 1)) for _ in range(3))
@@ -67,19 +149,19 @@ def resamples_of(pairs: Pairs, resamples: int, rng: np.random.Generator) -> Iter
         yield Replicates(shared, mass.astype(np.int64) if whole else mass, events, excess)
 
 
-def resampled_errors(forecasts: Forecasts, options: dict[str, Any], resamples: int, rng: np.random.Generator) -> Floats:
-    """Return calibration errors of resamples one by one, for the estimators and views that have no faster form."""
-    drawn = resampled_weights(forecasts, resamples, rng)
-    return np.array([error_of(replace(forecasts, weights=w), **options) for w in drawn])
-
-
-def resampled_weights(forecasts: Forecasts, resamples: int, rng: np.random.Generator) -> Iterator[Floats]:
-    """Yield the weights of the rows in each resample."""
-    weights = np.ones(forecasts.n) if forecasts.weights is None else forecasts.weights
-    rows = np.flatnonzero(weights)
-    for _ in range(resamples):
-        counts = np.bincount(rows[rng.integers(0, len(rows), len(rows))], minlength=forecasts.n)
-        yield counts * weights
+def _plain_resamples(
+    pairs: Pairs, group: NDArray[np.int64], shared: Floats, resamples: int, rng: np.random.Generator
+) -> Iterator[Replicates]:
+    """Resamples of clusters or of sums by cell, without the kernel."""
+    first = np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
+    for size in np.diff(np.r_[np.arange(0, resamples, max(1, BLOCK // pairs.n)), resamples]):
+        counts = np.stack(list(_counts(pairs, int(size), rng)))
+        mass, events, scored = (
+            np.add.reduceat(values, first, axis=1)
+            for values in (counts, counts * pairs.outcomes, counts * (pairs.scores - pairs.outcomes))
+        )
+        sums = prefix(mass)
+        yield Replicates(shared, sums.astype(np.int64) if is_whole(counts) else sums, prefix(events), prefix(scored))
 
 
 def statistic_of(options: dict[str, Any]) -> Statistic | None:

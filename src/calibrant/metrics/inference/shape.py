@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit
 
 from ...cells.pairs import Pairs
-from ...cells.tied import cells_of
 
 __all__ = ["Range", "Shape", "shape_of"]
 
@@ -110,7 +109,7 @@ def shape_of(pairs: Pairs) -> Shape:
 
 def _grouped(pairs: Pairs, most: int) -> _Groups:
     """Return at most so many groups of equal mass; tied scores stay together."""
-    cells = cells_of(pairs)
+    cells = pairs.cells
     before = np.cumsum(cells.weights) - cells.weights
     place = np.minimum(before * most // cells.weights.sum(), most - 1)
     first = np.flatnonzero(np.r_[True, place[1:] != place[:-1]])

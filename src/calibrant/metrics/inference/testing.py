@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfc
 
-from ...cells.pairs import Pairs, is_whole
-from ...cells.tied import Cells, cells_of
+from ...cells.pairs import Cells, Pairs, is_whole
 from ...errors import InvalidInput
 from ..estimators.kernel import skce_of
 from ..estimators.norms import Norm, check_norm
 from ..views.forecasts import Forecasts, read, select
+from .cumulative_test import null_walks
 from .intervals import check_resamples
 from .kernel_test import skce_pvalue
 from .replicates import Replicates, prefix
@@ -128,12 +128,13 @@ def _sweep(forecasts: Forecasts, view: Any, norm: Norm, resamples: int, rng: np.
 def sweep_test(pairs: Pairs, words: str, norm: Norm, resamples: int, rng: np.random.Generator) -> CalibrationTest:
     """Compare the sweep error with those of outcomes drawn from the scores themselves."""
     pairs = pairs.counted()
-    cells = cells_of(pairs)
+    cells = pairs.cells
     seen = _statistic(_replicates(cells, cells.outcomes[None, :]), norm)[0]
     drawn = _outcomes(cells, pairs, resamples, rng)
     null = np.concatenate([_statistic(_replicates(cells, outcomes), norm) for outcomes in drawn])
     pvalue = (1 + int((null >= seen * (1 - 1e-12)).sum())) / (1 + resamples)
-    return CalibrationTest(float(seen), pvalue, "sweep", words, pairs.n, 1 / (1 + resamples))
+    rows = pairs.n if pairs.draws is None else round(pairs.rows)
+    return CalibrationTest(float(seen), pvalue, "sweep", words, rows, 1 / (1 + resamples))
 
 
 def _statistic(many: Replicates, norm: Norm) -> Floats:
@@ -149,7 +150,14 @@ def _replicates(cells: Cells, outcomes: Floats) -> Replicates:
 
 
 def _outcomes(cells: Cells, pairs: Pairs, resamples: int, rng: np.random.Generator) -> Iterator[Floats]:
-    """Yield blocks of outcomes under calibration, shape (r, cells): a whole weight is a number of rows."""
+    """Yield blocks of outcomes under calibration, shape (r, cells): a whole weight is a number of rows.
+
+    Of clusters, whose rows may depend on each other, residuals as they were seen get a common random sign.
+    """
+    if pairs.clusters is not None or (pairs.draws is not None and not is_whole(pairs.weight_array)):
+        for walks in null_walks(pairs, resamples, rng):
+            yield np.diff(walks, axis=1) * pairs.total + cells.weights * cells.scores
+        return
     m, counts = len(cells.scores), cells.weights.astype(np.int64)
     tied = np.flatnonzero(counts > 1)
     order = np.argsort(pairs.scores, kind="stable")

@@ -1,159 +1,44 @@
-"""Intervals for every metric: by the bootstrap, by the estimator's own standard error, or from frequencies."""
+"""Intervals of calibration errors: by the bootstrap, by the estimator's own standard error, or from frequencies."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...cells.pairs import Pairs
-from ...cells.tied import cells_of
-from .. import names
-from ..estimators.calibration_error import calibration_error, default_norm, error_of
-from ..estimators.canonical import canonical_error
+from ..estimators.calibration_error import default_norm, error_of
 from ..estimators.crossfit import CrossFit, crossfit_of
-from ..estimators.kernel import skce
 from ..estimators.norms import Norm
 from ..estimators.sums import power_mean
-from ..scores.accuracy import accuracy, sharpness, top_k_accuracy
-from ..scores.proper import brier, brier_rows, nll, nll_rows
-from ..views.forecasts import Forecasts, read, select
+from ..views.forecasts import select
 from ..views.thresholds import above
 from .bounds import largest_error, largest_gap_interval
 from .class_test import class_wise_pvalue
-from .intervals import Interval, check_confidence, check_resamples
-from .means import FEW, few_words, loss_interval, rarer, share_interval
-from .resampling import is_view, resampled_choice, resampled_errors, resampled_weights, resamples_of, statistic_of
+from .intervals import Interval
+from .means import FEW, few_words, rarer
+from .resampling import Sampling, is_view, resampled_choice
 from .testing import sweep_test
 
-__all__ = ["bootstrap", "crossfit_interval", "error_interval", "from_resamples"]
+__all__ = ["crossfit_interval", "error_interval", "evidence_of", "from_resamples", "with_evidence"]
 
 Floats = NDArray[np.float64]
-# The calibration errors, by what they hand to `calibration_error`.
-NAMED: dict[Any, dict[str, Any]] = {
-    calibration_error: {},
-    names.ece: {},
-    names.mce: {"norm": "max"},
-    names.ace: {"view": "class_wise", "edges": "equal_mass"},
-    names.cwece: {"view": "class_wise"},
-    names.ece_crossfit: {"estimator": "crossfit"},
-    names.ece_debiased: {"estimator": "debiased"},
-    names.ece_kde: {"estimator": "kde"},
-    names.ece_sweep: {"estimator": "sweep"},
-    names.ks_error: {"estimator": "ks"},
-    names.smece: {"estimator": "smooth"},
-}
 # In which power the noise of a sample adds up with what is there (see `bootstrap`); in squares where nothing is said.
 POWERS = {"smooth": 3}
 
 
-def bootstrap(
-    metric: Callable[..., float],
-    y_true: Any,
-    y_prob: Any,
-    *,
-    sample_weight: Any = None,
-    confidence: float = 0.95,
-    resamples: int = 1000,
-    random_state: int = 0,
-    **options: Any,
-) -> Interval:
-    """Return a metric with an interval that covers the true value.
-
-    Metrics are resampled, and the interval is reflected: with θ the estimate and q the quantiles of the resampled
-    values it is [2θ - q_high, 2θ - q_low]. Calibration errors need more care. Noise raises them, and resampling adds
-    about as much noise again, in squares (in cubes for smECE, whose bandwidth grows with the noise). The lower end is
-    therefore √(2θ² - q_high²) or 0. How much of the estimate is noise depends on the unknown truth, but it is never
-    negative, so the upper end is θ plus the longer side of the resampled values about their mean. A debiased error gets
-    the interval of the binned error with the same bins, as a debiased value that was cut at 0 has nothing to be
-    reflected. Three rules make this hold for calibrated samples and rare events too:
-
-    - The lower end is above 0 only where a test finds miscalibration at the level 1 - confidence: the sweep test of
-      `calibration_test` for one view, and one of the class-wise error for all classes and whole vectors. Resampling
-      cannot see the noise of outcomes that did not happen.
-    - Where fewer than five rows have the rarer outcome, the upper end is at least `bounds.largest_error`.
-    - The largest gap of bins (norm "max") has simultaneous intervals of its bins instead (`bounds`); that of other
-      estimators and views has none.
-
-    The cross-fitted error has a standard error of its own; accuracy has Clopper and Pearson's interval; losses have
-    Student's, corrected for skewness, and none where they are infinite or fewer than five rows have the rarer outcome.
-    Every other metric is resampled and reflected. Coverage: docs/evidence/coverage-null.md.
-
-    Parameters
-    ----------
-    metric : callable
-        A metric of (y_true, y_prob, sample_weight=…): any in `calibrant.metrics`, or your own.
-    sample_weight : array-like of shape (n,), optional
-        Rows are drawn with equal probability and carry their weights.
-    **options
-        Handed to the metric.
-
-    Returns
-    -------
-    Interval
-        ``low`` and ``high`` are None where there is none, and ``note`` says why.
-
-    Examples
-    --------
-    >>> from calibrant.metrics import ece
-    >>> from calibrant.simulation import scenarios
-    >>> y, p = scenarios["resnet110_c10"].sample(2000, random_state=0)
-    >>> found = bootstrap(ece, y, p, resamples=200)
-    >>> print(found)
-    0.0726 [0.0570, 0.0851]
-    """
-    check_confidence(confidence)
-    check_resamples(resamples, 2)
-    metric = _sharpness if metric is sharpness else metric
-    named = metric in NAMED
-    choice = {**NAMED[metric], **options} if named else options
-    estimate = float(metric(y_true, y_prob, sample_weight=sample_weight, **options))
-    marginals = bool(choice.get("marginals")) or is_view(choice, "marginals")
-    forecasts = read(y_true, y_prob, sample_weight, classes=options.get("classes"), marginals=marginals)
-    if metric in (accuracy, top_k_accuracy):
-        return share_interval(estimate, forecasts.rows, confidence)
-    if metric in (brier, nll):
-        rows = nll_rows(forecasts) if metric is nll else brier_rows(forecasts, options.get("view", "multi_class"))
-        return loss_interval(rows, forecasts.top_label(), confidence)
-    rng = np.random.default_rng(random_state)
-    if named:
-        return error_interval(forecasts, choice, estimate, confidence, resamples, rng)
-    compute = partial(metric, **options)
-    values = np.array([compute(y_true, y_prob, sample_weight=w) for w in resampled_weights(forecasts, resamples, rng)])
-    if metric is skce:  # a row drawn twice makes a pair with itself: resamples are about the estimate with those pairs
-        values += estimate - skce(y_true, y_prob, sample_weight=sample_weight, **{**options, "estimator": "biased"})
-    if metric is not canonical_error:
-        return from_resamples(estimate, values, confidence)
-    found = from_resamples(estimate, values, confidence, power=2)
-    pvalue = _evidence(forecasts, {"view": "class_wise"}, _enough(resamples, confidence), rng)
-    return _with_evidence(replace(found, norm=options.get("norm", 1)), pvalue)
-
-
 def error_interval(
-    forecasts: Forecasts,
-    choice: dict[str, Any],
-    estimate: float,
-    confidence: float,
-    resamples: int,
-    rng: np.random.Generator,
-    *,
-    values: Floats | None = None,
-    pvalue: float | None = None,
+    forecasts: Any, choice: dict[str, Any], estimate: float, confidence: float, sampling: Sampling
 ) -> Interval:
-    """Return a calibration error with its interval (see `bootstrap`).
+    """Return a calibration error with its interval (see `calibrant.metrics.bootstrap`).
 
     Parameters
     ----------
     choice : dict
         Options of `calibration_error`.
-    values : array, optional
-        Resampled values of `resampled_choice`, where they are known already.
-    pvalue : float, optional
-        Of the test that the view is calibrated, where it is known already.
     """
     estimator = choice.get("estimator", "binned")
     norm = choice.get("norm") or default_norm(estimator)
@@ -166,22 +51,18 @@ def error_interval(
     elif norm == "max" and estimator != "ks":
         found = _largest_gap(pairs, choice, estimate, confidence)
     else:
-        sampled = {k: v for k, v in resampled_choice(choice).items() if k not in ("classes", "marginals")}
-        sampled["view"] = "class_wise" if is_view(choice, "marginals") else choice.get("view", "top_label")
-        values = _resampled(forecasts, sampled, resamples, rng) if values is None else values
+        sampled = resampled_choice(choice)
+        values = _resampled(forecasts, pairs, sampled, sampling)
         centre, power = error_of(forecasts, **sampled), POWERS.get(estimator, 2)
         found = from_resamples(estimate, values, confidence, 1.0, centre=centre, power=power)
-    if pvalue is None:
-        pvalue = _evidence(forecasts, choice, _enough(resamples, confidence), rng)
-    return _with_evidence(replace(found, norm=norm), pvalue, pairs)
+    return with_evidence(replace(found, norm=norm), evidence_of(forecasts, pairs, confidence, sampling), pairs)
 
 
-def _resampled(forecasts: Forecasts, options: dict[str, Any], resamples: int, rng: np.random.Generator) -> Floats:
-    fast = statistic_of(options)
-    if fast is None:
-        return resampled_errors(forecasts, options, resamples, rng)
-    pairs = select(forecasts, options["view"])
-    return np.concatenate([fast(many) for many in resamples_of(pairs, resamples, rng)])
+def _resampled(forecasts: Any, pairs: Pairs | None, choice: dict[str, Any], sampling: Sampling) -> Floats:
+    fast = None if pairs is None else sampling.statistic(pairs, choice)
+    if fast is not None:
+        return fast
+    return np.array([error_of(drawn, **choice) for drawn in sampling.forecasts(forecasts)])
 
 
 def _largest_gap(pairs: Pairs | None, choice: dict[str, Any], estimate: float, confidence: float) -> Interval:
@@ -192,7 +73,7 @@ def _largest_gap(pairs: Pairs | None, choice: dict[str, Any], estimate: float, c
     return Interval(estimate, None, None, confidence, np.nan, 0.0, "none", "max", note)
 
 
-def _with_evidence(found: Interval, pvalue: float, pairs: Pairs | None = None) -> Interval:
+def with_evidence(found: Interval, pvalue: float, pairs: Pairs | None = None) -> Interval:
     """Return the interval with what a test and few rows say of it."""
     if found.low is None or found.high is None:
         return found
@@ -203,27 +84,23 @@ def _with_evidence(found: Interval, pvalue: float, pairs: Pairs | None = None) -
     return replace(found, low=low, high=high, note=few_words(pairs))
 
 
-def _evidence(forecasts: Forecasts, choice: dict[str, Any], resamples: int, rng: np.random.Generator) -> float:
-    """Return the p-value of the hypothesis that the probabilities of a view are true."""
-    if is_view(choice, "class_wise", "marginals") and not forecasts.is_event:
-        return class_wise_pvalue(forecasts, resamples, rng)
-    view = "top_label" if forecasts.is_event else choice.get("view", "top_label")
-    return sweep_test(select(forecasts, view), "", 2, resamples, rng).pvalue
+def evidence_of(forecasts: Any, pairs: Pairs | None, confidence: float, sampling: Sampling) -> float:
+    """Return the p-value of the hypothesis that the probabilities of a view, or of all classes, are true."""
+    key = id(forecasts if pairs is None else pairs)
+    if key not in sampling.pvalues:
+        asked = sampling.slow if pairs is None else sampling.resamples
+        enough = max(asked, int(np.ceil(1 / (1 - confidence))))  # as a test at this level needs at least
+        if pairs is None:
+            sampling.pvalues[key] = class_wise_pvalue(forecasts, enough, sampling.rng)
+        else:
+            sampling.pvalues[key] = sweep_test(pairs, "", 2, enough, sampling.rng).pvalue
+    return sampling.pvalues[key]
 
 
-def _enough(resamples: int, confidence: float) -> int:
-    """Return as many resamples as a test at this level needs at least."""
-    return max(resamples, int(np.ceil(1 / (1 - confidence))))
-
-
-def _groups(forecasts: Forecasts, choice: dict[str, Any]) -> list[Pairs]:
+def _groups(forecasts: Any, choice: dict[str, Any]) -> list[Pairs]:
     if is_view(choice, "class_wise", "marginals"):
         return [kept for _, kept in above(forecasts, choice.get("threshold"))]
     return [select(forecasts, choice.get("view", "top_label"))]
-
-
-def _sharpness(y_true: Any, y_prob: Any, *, sample_weight: Any = None) -> float:
-    return sharpness(y_prob, sample_weight=sample_weight)
 
 
 def from_resamples(
@@ -235,7 +112,7 @@ def from_resamples(
     centre: float | None = None,
     power: int = 1,
 ) -> Interval:
-    """Return the reflected bootstrap interval of an estimate (see `bootstrap`).
+    """Return the reflected bootstrap interval of an estimate (see `calibrant.metrics.bootstrap`).
 
     Parameters
     ----------
@@ -270,7 +147,7 @@ def crossfit_interval(groups: Sequence[Pairs], confidence: float, norm: Norm = 2
     Errors of several groups add up as if they moved together, which is the worst they can do. For norm 1, whose
     estimate falls short where signs are uncertain, the upper end is that of norm 2: no error of norm 1 is larger.
     """
-    found = [crossfit_of(cells_of(pairs), norm=norm, **settings) for pairs in groups]
+    found = [crossfit_of(pairs, norm=norm, **settings) for pairs in groups]
     value = power_mean([part.value for part in found], norm)
     if not found:
         return Interval(value, 0.0, 1.0, confidence, np.nan, 0.0, "cross-fit", norm)

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...cells.pairs import Pairs
 from ...errors import InvalidInput
 from ...parameters import Integer
 from ...validation import as_matrix, as_weights, label_hits, refuse_swapped, simplex_tolerance
 from ..views.forecasts import Forecasts, read, read_labels
 
-__all__ = ["accuracy", "sharpness", "top_k_accuracy"]
+__all__ = ["accuracy", "hits", "sharpness", "spread_of_scores", "top_k_accuracy"]
 
 
 def accuracy(
@@ -100,6 +101,18 @@ def sharpness(y_prob: Any, *, sample_weight: Any = None) -> float:
     0.0625
     """
     probabilities, _ = as_matrix(y_prob, "y_prob")
-    pairs = read(np.zeros(len(probabilities), dtype=int), probabilities, sample_weight).top_label()
+    return spread_of_scores(read(np.zeros(len(probabilities), dtype=int), probabilities, sample_weight).top)
+
+
+def spread_of_scores(pairs: Pairs) -> float:
+    """Return the variance of the scores."""
     mean = np.average(pairs.scores, weights=pairs.weights)
     return float(np.average((pairs.scores - mean) ** 2, weights=pairs.weights))
+
+
+def hits(forecasts: Forecasts, k: int = 1, raw_scores: Any = None) -> NDArray[np.float64]:
+    """Return for each row whether its label is among the k largest probabilities."""
+    if forecasts.is_event:
+        return _event_hits(forecasts, k, raw_scores)[0].astype(np.float64)
+    p, y = forecasts.probabilities, forecasts.labels
+    return (_ranks(p, y, p if raw_scores is None else raw_scores) < k).astype(np.float64)

@@ -13,8 +13,7 @@ from scipy.special import xlogy
 from ...arrays import inner
 from ...cells.edges import bin_index, make_edges
 from ...cells.isotonic import isotonic_levels
-from ...cells.pairs import Pairs
-from ...cells.tied import Cells, cells_of
+from ...cells.pairs import Cells, Pairs
 from ...errors import InvalidInput
 from ..views.forecasts import read, select
 
@@ -71,7 +70,7 @@ def decompose(
     pairs: Pairs, loss: Callable[[Array, Array], Array], method: str, bins: Any = 15, edges: Any = "equal_mass"
 ) -> Decomposition:
     """Decomposition of the mean loss of pairs; ``method`` says how forecasts are recalibrated."""
-    cells = cells_of(pairs)
+    cells = pairs.cells
     frequency, share = cells.frequencies, cells.share
     overall = np.full_like(share, inner(share, frequency))
     recalibrated = _recalibrated(cells, pairs, method, bins, edges)

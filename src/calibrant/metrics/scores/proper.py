@@ -22,10 +22,10 @@ def nll_rows(forecasts: Forecasts) -> NDArray[np.float64]:
         return -np.log(chosen.astype(np.float64))
 
 
-def brier_rows(forecasts: Forecasts, view: str) -> NDArray[np.float64]:
+def brier_rows(forecasts: Forecasts, view: str = "multi_class") -> NDArray[np.float64]:
     """Return the squared error of each row: (p - y)² of one event or the top label, Σ_k (p_k - y_k)² of the vector."""
     if forecasts.is_event or view == "top_label":
-        pairs = forecasts.top_label()
+        pairs = forecasts.top
         return (pairs.scores - pairs.outcomes) ** 2
     right = forecasts.probabilities[np.arange(forecasts.n), forecasts.labels].astype(np.float64)
     return forecasts.given.squares + 1 - 2 * right

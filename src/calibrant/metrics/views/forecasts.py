@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ from numpy.typing import NDArray
 
 from ...cells.pairs import Pairs, rows_of
 from ...errors import InvalidInput
-from ...validation import Probabilities, as_array, as_labels, as_probabilities, as_weights, refuse_swapped
+from ...validation import Probabilities, as_array, as_groups, as_labels, as_probabilities, as_weights, refuse_swapped
 
 __all__ = ["Forecasts", "read", "read_labels", "select"]
+
+_BY_ROW = ("values", "top", "top_column", "squares")  # what validated probabilities hold for each row
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,12 +32,15 @@ class Forecasts:
     weights : float64 array of shape (n,) or None
     classes : array of shape (K,)
         The label of each column.
+    clusters : int64 array of shape (n,) or None
+        The number of each row's cluster; rows of one cluster need not be independent.
     """
 
     given: Probabilities
     labels: NDArray[np.int64]
     weights: NDArray[np.float64] | None
     classes: NDArray[Any]
+    clusters: NDArray[np.int64] | None = None
 
     @property
     def probabilities(self) -> NDArray[np.floating]:
@@ -61,44 +67,54 @@ class Forecasts:
         p = self.probabilities.astype(np.float64)
         return np.column_stack([1 - p, p]) if self.is_event else p
 
-    def top_label(self) -> Pairs:
-        """Return the largest probability of each row, and whether that class is right (the first among equals)."""
-        if self.is_event:
-            return self.event()
-        return _pairs(self.given.top, self.given.top_column == self.labels, self.weights)
+    def take(self, rows: NDArray[Any]) -> Forecasts:
+        """Return the given rows (indices or a mask), which need no further check."""
+        kept = replace(self.given, **{name: getattr(self.given, name)[rows] for name in _BY_ROW})
+        weights = None if self.weights is None else self.weights[rows]
+        clusters = None if self.clusters is None else self.clusters[rows]
+        return Forecasts(kept, self.labels[rows], weights, self.classes, clusters)
 
-    def event(self) -> Pairs:
-        """Return the event's probability and whether it happened."""
-        return _pairs(self.probabilities, self.labels, self.weights)
+    def clustered(self, clusters: Any) -> Forecasts:
+        """Return the same forecasts with the cluster of each row; None leaves rows independent."""
+        return self if clusters is None else replace(self, clusters=as_groups(clusters, self.n, "clusters")[0])
+
+    @cached_property
+    def top(self) -> Pairs:
+        """The largest probability of each row, and whether that class is right (the first among equals)."""
+        if self.is_event:
+            return self._pairs(self.probabilities, self.labels)
+        return self._pairs(self.given.top, self.given.top_column == self.labels)
 
     def one_class(self, column: int) -> Pairs:
         """Return the probability of one class and whether it is the label."""
         if self.is_event:
-            pairs = self.event()
-            return pairs if column == 1 else Pairs(1 - pairs.scores, 1 - pairs.outcomes, pairs.weights)
-        return _pairs(self.probabilities[:, column], self.labels == column, self.weights)
+            pairs = self.top
+            return pairs if column == 1 else replace(pairs, scores=1 - pairs.scores, outcomes=1 - pairs.outcomes)
+        return self._pairs(self.probabilities[:, column], self.labels == column)
 
     def pooled(self) -> Pairs:
-        """Return all n·K entries, each against whether its class is the label."""
+        """Return all n·K entries, each against whether its class is the label"""
         if self.is_event:
-            return self.event()
+            return self.top
         k = self.probabilities.shape[1]
         weights = None if self.weights is None else np.repeat(self.weights, k)
-        return _pairs(self.probabilities.ravel(), (self.labels[:, None] == np.arange(k)).ravel(), weights)
+        own = None if self.clusters is None else np.repeat(self.clusters, k)
+        pairs = self._pairs(self.probabilities.ravel(), (self.labels[:, None] == np.arange(k)).ravel())
+        return replace(pairs, weights=weights, clusters=own)
+
+    def _pairs(self, scores: NDArray[Any], outcomes: NDArray[Any]) -> Pairs:
+        scores = np.ascontiguousarray(scores, dtype=np.float64)
+        return Pairs(scores, outcomes.astype(np.float64), self.weights, clusters=self.clusters)
 
     def each_class(self) -> Iterator[Pairs]:
         """Yield the pairs of each class; one event is its own only class."""
         if self.is_event:
-            yield self.event()
+            yield self.top
             return
         for start in range(0, self.probabilities.shape[1], 64):  # columns side by side share cache lines
             block = np.ascontiguousarray(self.probabilities[:, start : start + 64].T, dtype=np.float64)
             for column, scores in enumerate(block, start):
-                yield _pairs(scores, self.labels == column, self.weights)
-
-
-def _pairs(scores: NDArray[Any], outcomes: NDArray[Any], weights: NDArray[np.float64] | None) -> Pairs:
-    return Pairs(np.ascontiguousarray(scores, dtype=np.float64), outcomes.astype(np.float64), weights)
+                yield self._pairs(scores, self.labels == column)
 
 
 def read(
@@ -140,7 +156,7 @@ def select(forecasts: Forecasts, view: Any, others: tuple[str, ...] = ()) -> Pai
     ``others`` are views that the caller takes beside these, for the message where there is no such view.
     """
     if isinstance(view, str) and view in ("top_label", "pooled"):
-        return forecasts.top_label() if view == "top_label" else forecasts.pooled()
+        return forecasts.top if view == "top_label" else forecasts.pooled()
     place = [i for i, c in enumerate(forecasts.classes.tolist()) if c == view]
     if not place:
         shown = ", ".join(repr(c) for c in forecasts.classes[:6].tolist())

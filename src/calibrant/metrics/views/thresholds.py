@@ -24,7 +24,7 @@ def threshold_values(forecasts: Forecasts, threshold: Any) -> NDArray[np.float64
     """Return the threshold of each class, or None where every entry counts."""
     if not _ALLOWED.accepts(threshold):
         raise InvalidInput("no such threshold", seen=repr(threshold), allowed=_ALLOWED.allowed)
-    k = 2 if forecasts.is_event else forecasts.probabilities.shape[1]
+    k = len(forecasts.classes)
     if threshold is None:
         return None
     if threshold == "prior":

@@ -1,0 +1,115 @@
+"""Moments of a figure that is a mean over rows: what a state keeps of it, and all that its interval needs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays import inner
+
+__all__ = ["Moments", "moments_of"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Weighted sums of a number a row; those of what is infinite are counted apart.
+
+    Attributes
+    ----------
+    weight, squares : float
+        Σw and Σw².
+    first, second, third : float
+        Σw(x - shift)ʲ about a fixed shift, which keeps digits.
+    shift, least : float
+    infinite : float
+        Weight of the rows whose number is infinite.
+    whole : bool
+        Whether all weights are whole numbers, which count rows.
+    """
+
+    weight: float
+    squares: float
+    first: float
+    second: float
+    third: float
+    shift: float
+    least: float
+    infinite: float = 0.0
+    whole: bool = True
+
+    @property
+    def mean(self) -> float:
+        """The mean."""
+        return np.inf if self.infinite > 0 else self.shift + self.first / self.weight
+
+    @property
+    def rows(self) -> float:
+        """As how many rows these count."""
+        return self.weight if self.whole else self.weight**2 / self.squares
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """Standard deviation and skewness of a row."""
+        gap, w = self.first / self.weight, self.weight
+        variance = max(0.0, self.second / w - gap**2)
+        third = self.third / w - 3 * gap * self.second / w + 2 * gap**3
+        deviation = float(np.sqrt(variance * self.rows / max(self.rows - 1, 1e-300)))
+        return deviation, third / deviation**3 if deviation > 0 else 0.0
+
+    def about(self, shift: float) -> Moments:
+        """Return the same about another shift."""
+        d, w = self.shift - shift, self.weight - self.infinite
+        return Moments(
+            self.weight,
+            self.squares,
+            self.first + d * w,
+            self.second + 2 * d * self.first + d * d * w,
+            self.third + 3 * d * self.second + 3 * d * d * self.first + d**3 * w,
+            shift,
+            self.least,
+            self.infinite,
+            self.whole,
+        )
+
+    def __add__(self, other: Moments) -> Moments:
+        other = other.about(self.shift)
+        return Moments(
+            self.weight + other.weight,
+            self.squares + other.squares,
+            self.first + other.first,
+            self.second + other.second,
+            self.third + other.third,
+            self.shift,
+            min(self.least, other.least),
+            self.infinite + other.infinite,
+            self.whole and other.whole,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, given: dict[str, Any]) -> Moments:
+        """Return what `to_dict` told."""
+        return cls(**given)
+
+
+def moments_of(values: Floats, weights: Floats | None, shift: float | None = None) -> Moments:
+    """Return the moments of a number a row; the shift is the mean of these rows where none is given."""
+    w = np.ones(len(values)) if weights is None else weights
+    finite = np.isfinite(values)
+    infinite = 0.0 if finite.all() else float(w[~finite].sum())
+    x, own = (values, w) if infinite == 0 and finite.all() else (values[finite], w[finite])
+    total = float(w.sum())
+    middle = inner(own, x) / max(float(own.sum()), 1e-300) if shift is None else shift
+    d = x - middle
+    powers = (inner(own, d), inner(own, d**2), inner(own, d**3))
+    whole = weights is None or bool((w == np.floor(w)).all())
+    least = float(values[w > 0].min()) if (w > 0).any() else np.inf
+    return Moments(total, float((w**2).sum()), *powers, middle, least, infinite, whole)

@@ -1,0 +1,103 @@
+"""Sums by cell: what is kept of scores and outcomes that come in blocks, and adds up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .pairs import Pairs
+
+__all__ = ["CELLS", "SummedCells", "summed"]
+
+Floats = NDArray[np.float64]
+CELLS = 512  # distinct scores that are kept as they are, and steps of the grid beyond: some 10 KB of JSON
+
+
+@lru_cache(maxsize=16)
+def grid(cells: int, bins: int) -> Floats:
+    """Return edges of cells that are equally wide in arcsin √p, and all edges of ``bins`` bins of equal width.
+
+    In arcsin √p a frequency has the same standard error everywhere, so that cells are narrow where events are rare.
+    """
+    steps = np.sin(np.arange(cells + 1) * (np.pi / (2 * cells))) ** 2
+    edges = np.union1d(steps, np.arange(bins + 1) / bins)
+    edges[[0, -1]] = 0.0, 1.0
+    edges.flags.writeable = False
+    return edges
+
+
+@dataclass(frozen=True, eq=False)
+class SummedCells:
+    """Sums of rows by cell: every distinct score is a cell up to ``CELLS`` of them, and a grid holds the rest.
+
+    The grid keeps mean scores, so what is linear in a score is exact, and so are bins of equal width (``bins`` of
+    them). What it holds depends on the set of rows alone: not on their order, nor on which blocks met first.
+
+    Attributes
+    ----------
+    table : float64 array of shape (4, m)
+        Mean score, weight, weight of those whose event happened, and Σw², of each cell that has rows; by score.
+    exact : bool
+        Whether every cell is one score.
+    bins : int
+    """
+
+    table: Floats
+    exact: bool = True
+    bins: int = 15
+
+    def __add__(self, other: SummedCells) -> SummedCells:
+        both = np.concatenate([self.table, other.table], axis=1)
+        return _joined(both, self.exact and other.exact, self.bins)
+
+    @property
+    def pairs(self) -> Pairs:
+        """The cells as pairs: an entry for what happened in each, and one for what did not."""
+        score, weight, happened, squares = self.table
+        ones = np.repeat([1.0, 0.0], len(score))
+        weights = np.r_[happened, np.maximum(weight - happened, 0.0)]
+        kept = weights > 0
+        draws = weights * np.tile(weight / squares, 2)
+        return Pairs(np.tile(np.clip(score, 0, 1), 2)[kept], ones[kept], weights[kept], draws[kept])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists and numbers."""
+        return {"table": [_short(row) for row in self.table.tolist()], "exact": self.exact, "bins": self.bins}
+
+    @classmethod
+    def from_dict(cls, given: dict[str, Any]) -> SummedCells:
+        """Return what `to_dict` told."""
+        return cls(np.array(given["table"], dtype=np.float64).reshape(4, -1), bool(given["exact"]), int(given["bins"]))
+
+
+def summed(pairs: Pairs, bins: int = 15) -> SummedCells:
+    """Return the sums of pairs by cell; rows of weight zero are left out."""
+    pairs = pairs.counted()
+    w = pairs.weight_array
+    squares = w**2 if pairs.draws is None else w**2 / pairs.draws
+    return _joined(np.stack([pairs.scores, w, w * pairs.outcomes, squares]), True, bins)
+
+
+def _joined(rows: Floats, exact: bool, bins: int) -> SummedCells:
+    """Join columns of one cell: tied scores, or those between two edges of the grid where scores are too many."""
+    rows = rows[:, np.argsort(rows[0], kind="stable")]
+    key = rows[0]
+    if exact:
+        exact = int(np.count_nonzero(key[1:] != key[:-1])) < CELLS
+    if not exact:
+        key = np.searchsorted(grid(CELLS, bins)[1:-1], key, side="right")
+    first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]]) if len(key) else np.zeros(0, np.int64)
+    if len(first) == len(key):
+        return SummedCells(rows, exact, bins)
+    weights, happened, squares = (np.add.reduceat(rows[i], first) for i in (1, 2, 3))
+    scores = rows[0, first] if exact else np.add.reduceat(rows[0] * rows[1], first) / weights
+    return SummedCells(np.stack([scores, weights, happened, squares]), exact, bins)
+
+
+def _short(values: list[float]) -> list[float]:
+    """Write whole numbers without a point: most weights are counts."""
+    return [int(v) if v.is_integer() and abs(v) < 2**53 else v for v in values]

@@ -1,0 +1,95 @@
+"""Tests of the cumulative errors: a running sum of residuals is Brownian motion if the scores are true."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from ...cells.pairs import Pairs
+from ..estimators.cumulative import deviation, ecce, ks
+
+__all__ = ["cumulative_pvalue", "maximum_pvalue", "null_walks", "range_pvalue"]
+
+Floats = NDArray[np.float64]
+_TERMS = np.arange(60)  # of the series: more than enough on either side of the point where they meet
+_TAIL = 3.0  # beyond this many deviations one term of the other series is enough
+_BLOCK = 2_000_000  # entries of drawn outcomes at once
+SMALL = 5.0  # Σs(1-s) below which the sum is no Brownian motion, and outcomes are drawn instead
+
+
+def range_pvalue(x: float) -> float:
+    """Return P(range of Brownian motion on [0, 1] ≥ x)."""
+    if x <= 0:
+        return 1.0
+    if x > _TAIL:
+        k = np.arange(1, 20)
+        return float(np.clip(8 * ((-1.0) ** (k - 1) * k * ndtr(-k * x)).sum(), 0, 1))
+    half = (_TERMS + 0.5) ** 2
+    below = ((8 / x**2 + 2 / (np.pi**2 * half)) * np.exp(-2 * np.pi**2 * half / x**2)).sum()
+    return float(np.clip(1 - below, 0, 1))
+
+
+def maximum_pvalue(x: float) -> float:
+    """Return P(largest |Brownian motion| on [0, 1] ≥ x)."""
+    if x <= 0:
+        return 1.0
+    odd = 2 * _TERMS + 1
+    if x > _TAIL:
+        return float(np.clip(4 * ((-1.0) ** _TERMS[:20] * ndtr(-odd[:20] * x)).sum(), 0, 1))
+    below = 4 / np.pi * ((-1.0) ** _TERMS / odd * np.exp(-(odd**2) * np.pi**2 / (8 * x**2))).sum()
+    return float(np.clip(1 - below, 0, 1))
+
+
+def cumulative_pvalue(pairs: Pairs, statistic: str, resamples: int, rng: np.random.Generator) -> tuple[float, float]:
+    """Return the p-value of the range ("ecce") or the largest modulus ("ks"), and the smallest that was possible.
+
+    By Brownian motion, which is exact as rows grow; by drawn outcomes where Σs(1-s) < 5, as the sum then has too few
+    steps.
+    """
+    pairs = pairs.counted()
+    spread = float((pairs.weight_array * pairs.scores * (1 - pairs.scores)).sum() * pairs.rows / pairs.total)
+    seen = ecce(pairs) if statistic == "ecce" else ks(pairs)
+    if spread >= SMALL:
+        scale = deviation(pairs)
+        return (range_pvalue if statistic == "ecce" else maximum_pvalue)(seen / scale), 0.0
+    null = np.concatenate([_strayed(walks, statistic) for walks in null_walks(pairs, resamples, rng)])
+    return (1 + int((null >= seen * (1 - 1e-9)).sum())) / (1 + resamples), 1 / (1 + resamples)
+
+
+def _strayed(walks: Floats, statistic: str) -> Floats:
+    return np.ptp(walks, axis=1) if statistic == "ecce" else np.abs(walks).max(axis=1)
+
+
+def null_walks(pairs: Pairs, resamples: int, rng: np.random.Generator) -> list[Floats]:
+    """Return running sums of residuals under calibration, in blocks of shape (r, cells + 1).
+
+    Outcomes are drawn from the scores; of clusters, whose rows may depend on each other, the residuals that were seen
+    get a common random sign.
+    """
+    order = np.argsort(pairs.scores, kind="stable")
+    pairs = pairs.take(order)
+    w, s = pairs.weight_array, pairs.scores
+    first = np.flatnonzero(np.r_[True, s[1:] != s[:-1]])
+    found = []
+    for size in np.diff(np.r_[np.arange(0, resamples, max(1, _BLOCK // pairs.n)), resamples]):
+        if pairs.clusters is not None:
+            signs = rng.choice([-1.0, 1.0], (size, int(pairs.clusters.max()) + 1))[:, pairs.clusters]
+            steps = signs * (w * (pairs.outcomes - s))
+        elif pairs.draws is not None:
+            rows = np.maximum(np.rint(pairs.draws).astype(np.int64), 1)
+            steps = (rng.binomial(rows, s, (size, pairs.n)) / rows - s) * w
+        else:
+            steps = drawn_residuals(w, s, int(size), rng)
+        sums = np.add.reduceat(steps, first, axis=1)
+        found.append(np.concatenate([np.zeros((size, 1)), np.cumsum(sums, axis=1)], axis=1) / pairs.total)
+    return found
+
+
+def drawn_residuals(w: Floats, s: Floats, size: int, rng: np.random.Generator) -> Floats:
+    """Return w(y - s) of outcomes drawn from the scores; a whole weight is a number of rows."""
+    if (w == 1).all():
+        return (rng.random((size, len(s))) < s) - s
+    if (w == np.floor(w)).all():
+        return rng.binomial(w.astype(np.int64), s, (size, len(s))) - w * s
+    return w * ((rng.random((size, len(s))) < s) - s)

@@ -1,0 +1,120 @@
+"""What measuring found."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from .estimators.curves import ReliabilityCurve, plain
+from .inference.intervals import Interval
+from .inference.testing import CalibrationTest
+
+__all__ = ["Measurement"]
+
+FORMAT = 2  # 2: ends of intervals may be null; norm, note, shape and event_rate are new
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """What `measure` found.
+
+    Attributes
+    ----------
+    n, n_classes : int
+        Rows, and classes (2 for the probability of one event).
+    rate : Interval
+        How often the top label is right, or the event happened; also as ``accuracy`` or ``event_rate``.
+    confidence : float
+        Mean score of the top label, or of the event.
+    metrics : dict of Interval
+        By name: ece_crossfit first, which is the one to quote; the others for comparison with the literature. Each
+        says its norm: ece_crossfit and ece_debiased are root mean squares (norm 2), ece is a mean (norm 1).
+    test : CalibrationTest
+    curve : ReliabilityCurve
+        Of the top label, or of the event.
+    class_curves : tuple of ReliabilityCurve
+        One a class up to 20 classes; else the 20 classes with the largest binned error.
+    shape : str
+        "none", or how the probabilities are wrong: "too_high", "too_low", "too_extreme", "too_timid", "upside_down",
+        "in_places" (`calibrant.metrics.shape.shape_of` has the rule).
+    verdict : str
+        What it means, in words.
+    """
+
+    n: int
+    n_classes: int
+    rate: Interval
+    confidence: float
+    metrics: dict[str, Interval]
+    test: CalibrationTest
+    curve: ReliabilityCurve
+    class_curves: tuple[ReliabilityCurve, ...]
+    shape: str
+    verdict: str
+
+    @property
+    def is_event(self) -> bool:
+        """Whether the probability of one event was measured, not that of the most probable class."""
+        return self.curve.view == "event"
+
+    @property
+    def rate_name(self) -> str:
+        """What ``rate`` is: "accuracy" or "event_rate"."""
+        return "event_rate" if self.is_event else "accuracy"
+
+    @property
+    def accuracy(self) -> Interval:
+        """How often the top label is right; one event has no accuracy."""
+        if self.is_event:
+            raise AttributeError("one event's probabilities have no accuracy; event_rate is how often it happened")
+        return self.rate
+
+    @property
+    def event_rate(self) -> Interval:
+        """How often the event happened; several classes have no such rate."""
+        if not self.is_event:
+            raise AttributeError("probabilities of classes have no event rate; accuracy is how often the top is right")
+        return self.rate
+
+    @property
+    def figures(self) -> dict[str, Interval]:
+        """The rate and the metrics, by name."""
+        return {self.rate_name: self.rate, **self.metrics}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain lists, strings and numbers; numbers that are not finite as their names."""
+        found = {
+            "format": FORMAT,
+            "n": self.n,
+            "n_classes": self.n_classes,
+            self.rate_name: asdict(self.rate),
+            "confidence": self.confidence,
+            "metrics": {name: asdict(interval) for name, interval in self.metrics.items()},
+            "test": asdict(self.test),
+            "shape": self.shape,
+            "verdict": self.verdict,
+            "curve": self.curve.to_dict(),
+            "class_curves": [curve.to_dict() for curve in self.class_curves],
+        }
+        return plain(found)
+
+    def to_json(self, indent: int | None = None) -> str:
+        """Return `to_dict` as JSON; "format" is its version."""
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+    def __repr__(self) -> str:
+        what = "one event" if self.is_event else f"{self.n_classes} classes"
+        level = round(100 * self.rate.confidence)
+        lines = [f"Measurement of {self.n:,} rows, {what}", f"  {self.verdict}", ""]
+        lines.append(f"  {'':<14}{'norm':>5}{'value':>9}   {level} % interval")
+        notes = list(dict.fromkeys(found.note for found in self.figures.values() if found.note))
+        for name, found in self.figures.items():
+            mark = f" {'*' * (1 + notes.index(found.note))}" if found.note else ""
+            value = f"{found.estimate:.4f}" if found.estimate != np.inf else "∞"
+            lines.append(f"  {name:<14}{found.norm or '':>5}{value:>9}   {found.brackets}{mark}")
+        lines += [f"  {'*' * (1 + i)} {note}" for i, note in enumerate(notes)]
+        lines += ["", f"  mean score {self.confidence:.4f}; {self.test}"]
+        return "\n".join(lines)

@@ -1,0 +1,287 @@
+"""What a row of the table is: a name with its view, estimator, norm and words, as init / update / merge / finalise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..cells.edges import fixed_edges
+from ..cells.moments import Moments, moments_of
+from ..cells.summed import SummedCells, summed
+from ..errors import InvalidInput
+from .estimators.calibration_error import check_estimator, default_norm, error_of, error_of_pairs, option_of, spelt
+from .estimators.norms import Norm
+from .estimators.sums import FROM_SUMS, error_from_sums, group_sums, power_mean
+from .inference.intervals import Interval
+from .inference.means import loss_interval, share_interval
+from .inference.resampling import Sampling, is_view
+from .inference.uncertainty import error_interval, from_resamples
+from .views.forecasts import Forecasts, read, select
+from .views.thresholds import above
+
+__all__ = ["BinSums", "Error", "Figure", "GroupCells", "Mean", "Metric", "Part", "Vector"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class BinSums:
+    """Sums of weights, scores and outcomes by group and bin of fixed edges: (3, groups, bins)."""
+
+    sums: Floats
+
+    def __add__(self, other: BinSums) -> BinSums:
+        return BinSums(self.sums + other.sums)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists."""
+        return {"sums": self.sums.tolist()}
+
+    @classmethod
+    def from_dict(cls, given: dict[str, Any]) -> BinSums:
+        """Return what `to_dict` told."""
+        return cls(np.array(given["sums"], dtype=np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class GroupCells:
+    """Sums by cell of each group: one, or one a class."""
+
+    groups: tuple[SummedCells, ...]
+
+    def __add__(self, other: GroupCells) -> GroupCells:
+        return GroupCells(tuple(a + b for a, b in zip(self.groups, other.groups, strict=True)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists."""
+        return {"groups": [group.to_dict() for group in self.groups]}
+
+    @classmethod
+    def from_dict(cls, given: dict[str, Any]) -> GroupCells:
+        """Return what `to_dict` told."""
+        return cls(tuple(SummedCells.from_dict(group) for group in given["groups"]))
+
+
+Part = BinSums | GroupCells | Moments
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """One row of the table.
+
+    Attributes
+    ----------
+    name : str
+    words : str
+        What it means, in a sentence; {said} and {seen} are a probability and a frequency, or confidence and accuracy.
+    about : str
+        Where it comes from, and how it differs from others of that name.
+    view : str
+    norm : 1, 2, "max" or None
+    """
+
+    name: str
+    words: str
+    about: str = ""
+    view: Any = "top_label"
+    norm: Norm | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def has_bins(self) -> bool:
+        """Whether a number of bins can be asked for."""
+        return False
+
+    def read(self, y_true: Any, y_prob: Any, sample_weight: Any, classes: Any, options: dict[str, Any]) -> Forecasts:
+        """Check input once; what only says how to read it is taken out of the options."""
+        marginals = bool(options.pop("marginals", False)) or is_view(self.given(options), "marginals")
+        return read(y_true, y_prob, sample_weight, classes=classes, marginals=marginals)
+
+    def given(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the row's own options with those of a call."""
+        return {"view": self.view, **self.options, **options}
+
+    def of(self, forecasts: Any, **options: Any) -> float:
+        """Return the figure of validated forecasts."""
+        raise NotImplementedError
+
+    def part(self, forecasts: Forecasts, **options: Any) -> Part:
+        """Return what a state keeps of validated forecasts."""
+        raise InvalidInput(f"{self.name} has no state: it looks at pairs of rows", hint="call it on all rows at once")
+
+    def value(self, part: Any, **options: Any) -> float:
+        """Return the figure of what a state has kept."""
+        raise NotImplementedError
+
+    def interval(self, forecasts: Any, confidence: float, sampling: Sampling, **options: Any) -> Interval:
+        """Return the figure of validated forecasts with its interval."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class Error(Metric):
+    """A calibration error: a view, an estimator and a norm of `calibration_error`."""
+
+    estimator: str = "binned"
+
+    @property
+    def has_bins(self) -> bool:
+        """Whether the estimator has bins to be chosen."""
+        return self.estimator in ("binned", "label_binned", "debiased")
+
+    def given(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options of `calibration_error`."""
+        own = {"view": self.view, "estimator": self.estimator, "norm": self.norm, **self.options}
+        found = spelt({**own, **options})
+        check_estimator(found["estimator"], found["norm"])
+        return found
+
+    def of(self, forecasts: Any, **options: Any) -> float:
+        """Return the calibration error."""
+        return error_of(forecasts, **self.given(options))
+
+    def part(self, forecasts: Forecasts, **options: Any) -> Part:
+        """Return sums by bin where edges are fixed, else sums by cell."""
+        found = self.given(options)
+        threshold, by_class = found.get("threshold"), is_view(found, "class_wise", "marginals")
+        edges = self._edges(found)
+        if edges is not None:
+            return BinSums(group_sums(forecasts, "class_wise" if by_class else found["view"], edges, threshold))
+        groups = [kept for _, kept in above(forecasts, None)] if by_class else [select(forecasts, found["view"])]
+        return GroupCells(tuple(summed(pairs) for pairs in groups))
+
+    def value(self, part: BinSums | GroupCells, **options: Any) -> float:
+        """Return the calibration error of what a state has kept."""
+        found = self.given(options)
+        norm = default_norm(found["estimator"]) if found["norm"] is None else found["norm"]
+        if isinstance(part, BinSums):
+            value = error_from_sums(part.sums, found["estimator"], norm)
+        else:
+            kept = {n: v for n, v in found.items() if n not in ("view", "norm", "squared", "estimator", "threshold")}
+            groups = [group.pairs for group in part.groups if group.table.size]
+            errors = [error_of_pairs(pairs, estimator=found["estimator"], norm=norm, **kept) for pairs in groups]
+            value = power_mean(errors, norm)
+        return value**2 if found.get("squared") else value
+
+    def _edges(self, found: dict[str, Any]) -> Floats | None:
+        """Return edges that do not depend on the data, for estimators that need nothing but sums by bin."""
+        if found.get("threshold") is not None and not is_view(found, "class_wise", "marginals"):
+            raise InvalidInput(
+                "threshold needs a class-wise view", seen=f"view={found['view']!r}", allowed="view='class_wise'"
+            )
+        sturges = "sturges" in (found.get("bins"), found.get("edges") if isinstance(found.get("edges"), str) else "")
+        edges = None
+        if found["estimator"] in FROM_SUMS and not sturges:
+            edges = fixed_edges(option_of(found, "edges"), option_of(found, "bins"), 0)
+        if found.get("threshold") == "prior" or (found.get("threshold") is not None and edges is None):
+            raise InvalidInput(
+                "a state needs edges and thresholds that do not depend on the data",
+                seen=f"edges={found.get('edges')!r}, threshold={found['threshold']!r}",
+                allowed="with a threshold: equal width or given edges, and no threshold 'prior'",
+            )
+        return edges
+
+    def interval(self, forecasts: Any, confidence: float, sampling: Sampling, **options: Any) -> Interval:
+        """Return the calibration error with its interval; see `calibrant.metrics.bootstrap`."""
+        found = self.given(options)
+        squared = found.pop("squared", False)
+        interval = error_interval(forecasts, found, error_of(forecasts, **found), confidence, sampling)
+        return interval.squared() if squared else interval
+
+
+@dataclass(frozen=True, eq=False)
+class Figure(Metric):
+    """A figure of the scores and outcomes of one event, with its own way to an interval.
+
+    ``estimator`` takes pairs and options; ``law`` pairs, confidence, sampling and options, and returns an Interval.
+    Where there is no law, the estimator is resampled.
+    """
+
+    estimator: Callable[..., float] = field(default=lambda pairs: np.nan)
+    law: Callable[..., Interval] | None = None
+
+    def of(self, forecasts: Any, **options: Any) -> float:
+        """Return the figure."""
+        found = self.given(options)
+        return self.estimator(select(forecasts, found.pop("view")), **found)
+
+    def part(self, forecasts: Forecasts, **options: Any) -> Part:
+        """Return sums by cell."""
+        return GroupCells((summed(select(forecasts, self.given(options)["view"])),))
+
+    def value(self, part: GroupCells, **options: Any) -> float:
+        """Return the figure of the cells."""
+        found = self.given(options)
+        found.pop("view")
+        return self.estimator(part.groups[0].pairs, **found)
+
+    def interval(self, forecasts: Any, confidence: float, sampling: Sampling, **options: Any) -> Interval:
+        """Return the figure with its interval."""
+        found = self.given(options)
+        pairs = select(forecasts, found.pop("view"))
+        if self.law is not None:
+            return self.law(pairs, confidence, sampling, **found)
+        estimate = self.estimator(pairs, **found)
+        values = np.array([self.estimator(drawn, **found) for drawn in sampling.pairs(pairs)])
+        return from_resamples(estimate, values, confidence)
+
+
+@dataclass(frozen=True, eq=False)
+class Mean(Metric):
+    """A mean over rows: ``rows`` takes forecasts and options, and returns a number a row."""
+
+    rows: Callable[..., Floats] = field(default=lambda forecasts: np.zeros(0))
+    share: bool = False
+
+    def _rows(self, forecasts: Forecasts, options: Mapping[str, Any]) -> Floats:
+        return self.rows(forecasts, **{**self.options, **options})
+
+    def of(self, forecasts: Any, **options: Any) -> float:
+        """Return the mean."""
+        return moments_of(self._rows(forecasts, options), forecasts.weights).mean
+
+    def part(self, forecasts: Forecasts, **options: Any) -> Part:
+        """Return the moments of the rows."""
+        return moments_of(self._rows(forecasts, options), forecasts.weights)
+
+    def value(self, part: Moments, **options: Any) -> float:
+        """Return the mean."""
+        return part.mean
+
+    def interval(self, forecasts: Any, confidence: float, sampling: Sampling, **options: Any) -> Interval:
+        """Return the mean with Student's interval, or a share with Clopper and Pearson's."""
+        if not isinstance(forecasts, Forecasts):  # rows that came in blocks
+            return loss_interval(forecasts.losses[self.name], forecasts.top, confidence)
+        values = self._rows(forecasts, options)
+        if self.share:
+            return share_interval(replace(forecasts.top, outcomes=values), confidence)
+        return loss_interval(values, forecasts.top, confidence)
+
+
+@dataclass(frozen=True, eq=False)
+class Vector(Metric):
+    """A figure of whole probability vectors, which are compared with each other: there is no state of it.
+
+    ``estimator`` takes forecasts and options. ``law`` takes forecasts, estimate, resampled values, confidence, sampling
+    and options.
+    """
+
+    estimator: Callable[..., float] = field(default=lambda forecasts: np.nan)
+    law: Callable[..., Interval] | None = None
+
+    def of(self, forecasts: Any, **options: Any) -> float:
+        """Return the figure."""
+        return self.estimator(forecasts, **{**self.options, **options})
+
+    def interval(self, forecasts: Any, confidence: float, sampling: Sampling, **options: Any) -> Interval:
+        """Return the figure with its resampled interval."""
+        found = {**self.options, **options}
+        estimate = self.estimator(forecasts, **found)
+        values = np.array([self.estimator(drawn, **found) for drawn in sampling.forecasts(forecasts)])
+        if self.law is not None:
+            return self.law(forecasts, estimate, values, confidence, sampling, **found)
+        return from_resamples(estimate, values, confidence)

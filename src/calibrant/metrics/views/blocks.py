@@ -1,0 +1,125 @@
+"""Forecasts that came in blocks: what measuring keeps of rows that do not fit in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...cells.moments import Moments
+from ...cells.pairs import Pairs
+from ...cells.summed import SummedCells, summed
+from ...errors import InvalidInput
+from .forecasts import Forecasts
+
+__all__ = ["CellForecasts", "refuse_other_classes", "summarised"]
+
+
+@dataclass(frozen=True, eq=False)
+class CellForecasts:
+    """Sums by cell of the top label (or event) and of each class, and moments of the losses; ``+`` merges.
+
+    It answers where `Forecasts` does that metrics of one view ask for; what needs whole vectors cannot be asked.
+
+    Attributes
+    ----------
+    n : int
+        Rows that have a weight.
+    cells : tuple of SummedCells
+        Of the top label or event; then of each class, for classes.
+    losses : dict of Moments
+    classes : array of shape (K,)
+    is_event : bool
+    """
+
+    n: int
+    cells: tuple[SummedCells, ...]
+    losses: dict[str, Moments]
+    classes: NDArray[Any]
+    is_event: bool
+
+    @cached_property
+    def top(self) -> Pairs:
+        """The pairs of the top label, or of the event."""
+        return self.cells[0].pairs
+
+    @property
+    def rows(self) -> float:
+        """As how many rows these count."""
+        return self.top.rows
+
+    def one_class(self, column: int) -> Pairs:
+        """Return the pairs of one class."""
+        if self.is_event:
+            return (
+                self.top
+                if column == 1
+                else replace(self.top, scores=1 - self.top.scores, outcomes=1 - self.top.outcomes)
+            )
+        return self.cells[1 + column].pairs
+
+    def each_class(self) -> Iterator[Pairs]:
+        """Yield the pairs of each class; one event is its own only class."""
+        yield from ([self.top] if self.is_event else (part.pairs for part in self.cells[1:]))
+
+    def pooled(self) -> Pairs:
+        """Refuse: entries of one row were not kept together."""
+        raise InvalidInput("rows that came in blocks have no pooled view", allowed="top_label, class_wise or a class")
+
+    def __add__(self, other: CellForecasts) -> CellForecasts:
+        refuse_other_classes(self.is_event, self.classes, other.is_event, other.classes)
+        cells = tuple(a + b for a, b in zip(self.cells, other.cells, strict=True))
+        losses = {name: self.losses[name] + other.losses[name] for name in self.losses}
+        return CellForecasts(self.n + other.n, cells, losses, self.classes, self.is_event)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists, strings and numbers."""
+        return {
+            "n": self.n,
+            "cells": [part.to_dict() for part in self.cells],
+            "losses": {name: found.to_dict() for name, found in self.losses.items()},
+            "classes": self.classes.tolist(),
+            "is_event": self.is_event,
+        }
+
+    @classmethod
+    def from_dict(cls, given: dict[str, Any]) -> CellForecasts:
+        """Return what `to_dict` told."""
+        cells = tuple(SummedCells.from_dict(part) for part in given["cells"])
+        losses = {name: Moments.from_dict(found) for name, found in given["losses"].items()}
+        return cls(int(given["n"]), cells, losses, np.asarray(given["classes"]), bool(given["is_event"]))
+
+
+def summarised(forecasts: Forecasts, losses: dict[str, Moments], bins: int = 15) -> CellForecasts:
+    """Return the sums of validated rows, of which ``losses`` are known already."""
+    views = [forecasts.top, *([] if forecasts.is_event else forecasts.each_class())]
+    cells = tuple(summed(pairs, bins) for pairs in views)
+    return CellForecasts(forecasts.top.counted().n, cells, losses, forecasts.classes, forecasts.is_event)
+
+
+def refuse_other_classes(is_event: bool, classes: Any, other_event: bool, others: Any) -> None:
+    """Refuse to merge what is about other classes."""
+    if is_event != other_event:
+        kinds = {True: "probabilities of one event, (n,)", False: "probabilities of classes, (n, K)"}
+        raise InvalidInput(
+            "one event and classes cannot be in one state: their scores mean different things",
+            seen=kinds[other_event],
+            allowed=kinds[is_event],
+        )
+    if len(classes) != len(others):
+        raise InvalidInput(
+            "rows with another number of classes cannot be added to this state",
+            seen=str(len(others)),
+            allowed=str(len(classes)),
+        )
+    if not np.array_equal(classes, others):
+        raise InvalidInput(
+            "rows with other classes cannot be added to this state",
+            seen=repr(others.tolist())[:80],
+            allowed=repr(classes.tolist())[:80],
+            hint="pass classes=[…] with the label of each column to every update",
+        )
