@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from . import registry, selection  # noqa: F401  importing them defines, and so makes known, every map of calibrant
 from .calibrator import Calibrator
 from .files.saving import read_map
 
