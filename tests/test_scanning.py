@@ -8,6 +8,7 @@ from tests.conftest import overconfident
 
 import calibrant
 from calibrant import CalibrantError, make
+from calibrant.scanning import scanned
 
 Z, Y = overconfident(600, 4, seed=1)
 
@@ -72,9 +73,10 @@ def test_bad_batches_are_refused(start, words):
         make("ts").fit(calibrant.scan(start))
 
 
-def test_what_cannot_be_started_anew_is_refused():
+def test_what_cannot_be_started_anew_is_refused(monkeypatch):
     with pytest.raises(CalibrantError, match="starts the batches anew"):
         calibrant.scan(iter([(Z, Y)]))
+    monkeypatch.setattr(scanned, "HELD", 0)
     used = iter([(Z, Y)])
     with pytest.raises(CalibrantError, match="the same batches anew"):
         make("ts").fit(calibrant.scan(lambda: used))

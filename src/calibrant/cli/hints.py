@@ -15,6 +15,8 @@ _SAID: list[tuple[str, str]] = [
     ),
     (r"percentages must be divided by 100", "if these are percentages, pass --percent"),
     (r"\ba smaller cv\b", "a smaller --cv"),
+    (r"\b(scores|label|weight|group)=…", r"--\1 …"),
+    (r'\bpart="(\w+)"', r"--part \1"),
     (r"\ba test set\b", "--test FILE"),
     # Parameters of maps, whatever they are called.
     (r"""\b([a-z_]+)=["']?([A-Za-z0-9_.-]+)["']?""", r"--set \1=\2"),

@@ -18,12 +18,12 @@ from .pieces import Found, Names, Piece, listed
 from .roles import FIT, SCORE_ROLES, TEST
 from .rounding import from_percent, on_the_simplex
 
-__all__ = ["assemble"]
+__all__ = ["assemble", "chosen_scores", "plain_labels", "unrounded"]
 
 
 def assemble(path: str, found: Found, names: Names, digest: str) -> Dataset:
     """Group the pieces into parts, settle the kind and the classes, and check everything."""
-    pieces = [_plain_labels(piece) if piece.role == "labels" else piece for piece in found.pieces]
+    pieces = [plain_labels(piece) if piece.role == "labels" else piece for piece in found.pieces]
     lines = None if found.table is None else found.table.lines
     parts = _parts(path, pieces, names, found.keys)
     kinds = {part: _kind(path, group["scores"], names) for part, group in parts.items()}
@@ -32,7 +32,7 @@ def assemble(path: str, found: Found, names: Names, digest: str) -> Dataset:
     kind = next(iter(kinds.values()))
     for group in parts.values():
         with _naming_lines(lines, [group["scores"]]):
-            group["scores"] = _unrounded(path, group["scores"], kind, names)
+            group["scores"] = unrounded(path, group["scores"], kind, names)
             _check_arrays(path, group, kind)
     with _naming_lines(lines, [group["labels"] for group in parts.values() if "labels" in group]):
         classes, class_names = _classes(path, pieces, parts)
@@ -60,8 +60,8 @@ def _naming_lines(lines: Sequence[int] | None, pieces: Sequence[Piece]) -> Itera
         raise kind(named(error.what), seen=named(error.seen), allowed=error.allowed, hint=error.hint) from None
 
 
-def _unrounded(path: str, scores: Piece, kind: str, names: Names) -> Piece:
-    """Percentages become fractions, and rows that a coarse type has rounded sum to one again."""
+def unrounded(path: str, scores: Piece, kind: str, names: Names) -> Piece:
+    """Return percentages as fractions, and rows that a coarse type has rounded so that they sum to one again."""
     percent = names.percent or scores.percent
     if percent and kind != "probabilities":
         raise InvalidInput(f"{path}: {scores.key} holds {kind}, which are no percentages", hint="leave --percent away")
@@ -80,7 +80,7 @@ def _parts(path: str, pieces: Sequence[Piece], names: Names, keys: Sequence[str]
     groups: dict[str, Group] = {}
     for part in dict.fromkeys(piece.part for piece in pieces):
         own = [piece for piece in pieces if piece.part == part]
-        scores = _choose_scores(path, [p for p in own if p.role in SCORE_ROLES], names)
+        scores = chosen_scores(path, [p for p in own if p.role in SCORE_ROLES], names)
         groups[part] = {} if scores is None else {"scores": scores}
         for role in ("labels", "embeddings", "weights", "groups"):
             candidates = [p for p in own if p.role == role]
@@ -113,7 +113,8 @@ def _selected(path: str, groups: dict[str, Group], part: str | None, every: bool
     return groups
 
 
-def _choose_scores(path: str, candidates: list[Piece], names: Names) -> Piece | None:
+def chosen_scores(path: str, candidates: list[Piece], names: Names) -> Piece | None:
+    """Return the one of several pieces that holds the scores."""
     if names.kind is not None and len(candidates) > 1:
         candidates = [p for p in candidates if p.role == names.kind] or candidates
     if len(candidates) > 1:
@@ -223,8 +224,8 @@ def _rows(group: Group) -> Rows:
     return Rows(scores, keys=keys, sources=of_scores.sources, places=of_scores.places, **arrays)
 
 
-def _plain_labels(piece: Piece) -> Piece:
-    """Truth values become 0 and 1, and a single column a vector."""
+def plain_labels(piece: Piece) -> Piece:
+    """Return truth values as 0 and 1, and a single column as a vector."""
     values = piece.values
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from itertools import chain
+from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from ..errors import FileProblem, InvalidInput
 from .pieces import Found, Names
 from .tables import Table, as_lists, table_pieces
 
-__all__ = ["Cells", "Objects", "read_csv", "read_jsonl"]
+__all__ = ["Cells", "Objects", "csv_table", "csv_text_rows", "jsonl_table", "read_csv", "read_jsonl"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +42,18 @@ def read_csv(file: BinaryIO, path: str, names: Names) -> Found:
     Cells are separated by what is most frequent in the first line: comma, semicolon or tab. Where it is no comma, a
     comma in a number is a decimal one.
     """
-    text = _text(file, path)
-    delimiter = _delimiter(text)
-    header, rows, lines = _cells(path, text, delimiter)
+    header, delimiter, found = csv_text_rows(io.StringIO(_text(file, path), newline=""), path)
+    numbered = list(found)
+    if not numbered:
+        raise InvalidInput(f"{path} has column names but no rows", seen=f"{len(header)} columns")
+    rows, lines = [row for _, row in numbered], [line for line, _ in numbered]
+    return table_pieces(csv_table(path, header, rows, lines, delimiter, names), names)
+
+
+def csv_table(
+    path: str, header: list[str], rows: list[list[str]], lines: list[int], delimiter: str, names: Names
+) -> Table:
+    """Return rows of cells as a table."""
     place = {name: i for i, name in enumerate(header)}
 
     def percent(columns: Sequence[str]) -> bool:
@@ -61,8 +71,7 @@ def read_csv(file: BinaryIO, path: str, names: Names) -> Found:
     def values(column: str) -> NDArray[Any]:
         return np.asarray([row[place[column]].strip() for row in rows])
 
-    table = Table(path, header, numbers, values, Cells(header, rows, delimiter), lines, percent)
-    return table_pieces(table, names)
+    return Table(path, header, numbers, values, Cells(header, rows, delimiter), lines, percent)
 
 
 def _text(file: BinaryIO, path: str) -> str:
@@ -75,37 +84,46 @@ def _text(file: BinaryIO, path: str) -> str:
     return text
 
 
-def _delimiter(text: str) -> str:
+def _delimiter(line: str) -> str:
     """What separates the names in the first line: the most frequent of comma, semicolon and tab outside quotes."""
-    first = "".join(text.lstrip().split("\n", 1)[0].split('"')[::2])
-    return max(",;\t", key=first.count)
+    return max(",;\t", key="".join(line.split('"')[::2]).count)
 
 
-def _cells(path: str, text: str, delimiter: str) -> tuple[list[str], list[list[str]], list[int]]:
-    """The names, the rows, and the line that each row begins in; an editor counts lines from 1."""
-    found: list[tuple[int, list[str]]] = []
-    reader, before = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True), 0
-    try:
-        for row in reader:
-            if row:
-                found.append((before + 1, row))
-            before = reader.line_num
-    except csv.Error as error:
-        raise FileProblem(f"{path} is not a table", seen=f"{error} in line {reader.line_num}") from error
-    if not found:
+def csv_text_rows(file: TextIO, path: str) -> tuple[list[str], str, Iterator[tuple[int, list[str]]]]:
+    """Return the names, the delimiter, and the rows with the line that each begins in; editors count lines from 1."""
+    skipped, first = 0, file.readline()
+    while first and not first.strip():
+        skipped, first = skipped + 1, file.readline()
+    if "\0" in first:
+        raise FileProblem(f"{path} is not a text file", seen="a zero byte")
+    if not first:
         raise InvalidInput(f"{path} is empty", allowed="a line of column names and at least one row")
-    header = [name.strip() for name in found[0][1]]
-    if len(found) == 1:
-        raise InvalidInput(f"{path} has column names but no rows", seen=f"{len(header)} columns")
+    delimiter = _delimiter(first)
+    rows = _cells(path, chain([first], file), delimiter, skipped)
+    _, names = next(rows)
+    header = [name.strip() for name in names]
     if len(set(header)) != len(header):
         twice = next(name for name in header if header.count(name) > 1)
         raise InvalidInput(f"{path} has two columns of one name", seen=repr(twice))
-    for line, row in found:
-        if len(row) != len(header):
-            raise InvalidInput(
-                f"{path}: line {line} has the wrong number of cells", seen=f"{len(row)} for {len(header)} columns"
-            )
-    return header, [row for _, row in found[1:]], [line for line, _ in found[1:]]
+    return header, delimiter, rows
+
+
+def _cells(path: str, text: Iterable[str], delimiter: str, before: int) -> Iterator[tuple[int, list[str]]]:
+    reader, width, skipped = csv.reader(text, delimiter=delimiter, strict=True), 0, before
+    try:
+        for row in reader:
+            if row:
+                width = width or len(row)
+                if len(row) != width:
+                    raise InvalidInput(
+                        f"{path}: line {before + 1} has the wrong number of cells",
+                        seen=f"{len(row)} for {width} columns",
+                    )
+                yield before + 1, row
+            before = skipped + reader.line_num
+    except csv.Error as error:
+        seen = f"{error} in line {skipped + reader.line_num}"
+        raise FileProblem(f"{path} is not a table", seen=seen) from error
 
 
 def _numbers(
@@ -132,7 +150,15 @@ def _numbers(
 
 def read_jsonl(file: BinaryIO, path: str, names: Names) -> Found:
     """Read one JSON object a line; a list is a row of scores, and ``{"probs": {"ant": …}}`` a column ``probs.ant``."""
-    rows, lines = _objects(path, _text(file, path))
+    numbered = [(line, words) for line, words in enumerate(_text(file, path).split("\n"), start=1) if words.strip()]
+    if not numbered:
+        raise InvalidInput(f"{path} is empty", allowed="one JSON object a line")
+    return table_pieces(jsonl_table(path, numbered), names)
+
+
+def jsonl_table(path: str, numbered: Sequence[tuple[int, str]]) -> Table:
+    """Return lines of JSON, each with its number, as a table."""
+    rows, lines = [_object(path, line, words) for line, words in numbered], [line for line, _ in numbered]
     flat = [_flat(row) for row in rows]
     columns = list(dict.fromkeys(key for row in flat for key in row))
 
@@ -150,25 +176,17 @@ def read_jsonl(file: BinaryIO, path: str, names: Names) -> Found:
         blocks = [values(column) for column in columns]
         return blocks[0] if len(blocks) == 1 else np.column_stack(blocks)
 
-    return table_pieces(Table(path, columns, numbers, values, Objects(rows), lines), names)
+    return Table(path, columns, numbers, values, Objects(rows), lines)
 
 
-def _objects(path: str, text: str) -> tuple[list[dict[str, Any]], list[int]]:
-    rows, lines = [], []
-    for line, words in enumerate(text.split("\n"), start=1):
-        if not words.strip():
-            continue
-        try:
-            row = json.loads(words)
-        except (ValueError, RecursionError) as error:
-            raise FileProblem(f"{path}: line {line} is not JSON", seen=str(error)[:120]) from error
-        if not isinstance(row, dict):
-            raise FileProblem(f"{path}: line {line} is no JSON object", seen=type(row).__name__, allowed='{"name": …}')
-        rows.append(row)
-        lines.append(line)
-    if not rows:
-        raise InvalidInput(f"{path} is empty", allowed="one JSON object a line")
-    return rows, lines
+def _object(path: str, line: int, words: str) -> dict[str, Any]:
+    try:
+        row = json.loads(words)
+    except (ValueError, RecursionError) as error:
+        raise FileProblem(f"{path}: line {line} is not JSON", seen=str(error)[:120]) from error
+    if not isinstance(row, dict):
+        raise FileProblem(f"{path}: line {line} is no JSON object", seen=type(row).__name__, allowed='{"name": …}')
+    return row
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:

@@ -29,12 +29,15 @@ class Block:
         None means one each.
     n_classes : int
         K; differs from the number of columns for embeddings only.
+    part : int
+        The partition of a cluster that the rows are in.
     """
 
     logits: NDArray[np.floating]
     labels: NDArray[np.int64]
     weights: NDArray[np.float64] | None
     n_classes: int
+    part: int = 0
     _kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -55,11 +58,11 @@ class Block:
     def take(self, rows: NDArray[Any] | slice) -> Block:
         """Return the given rows, as a block of their own."""
         weights = None if self.weights is None else self.weights[rows]
-        return Block(np.ascontiguousarray(self.logits[rows]), self.labels[rows], weights, self.n_classes)
+        return Block(np.ascontiguousarray(self.logits[rows]), self.labels[rows], weights, self.n_classes, self.part)
 
     def with_logits(self, logits: NDArray[np.floating]) -> Block:
         """Return the same rows with other scores."""
-        return Block(np.ascontiguousarray(logits), self.labels, self.weights, self.n_classes)
+        return Block(np.ascontiguousarray(logits), self.labels, self.weights, self.n_classes, self.part)
 
     def with_weights(self, weights: NDArray[np.float64] | None) -> Block:
         """Return the same rows with other weights."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 
 from .block import Block
 from .engines.memory import MemoryEngine
-from .engines.stream import StreamEngine
+from .engines.stream import PassEngine, Stream
 from .folds import FoldPlan, fold_plan
 from .sample import bottom_rows
 from .statistic import Rows
-from .view import FoldView, MapView, View, column_weights
+from .survey import Known
+from .task import Tasks
+from .view import Counts, FoldView, MapView, View, column_weights
 
-__all__ = ["Data", "in_memory", "in_stream"]
+__all__ = ["Data", "in_memory", "in_passes", "in_stream"]
 
 Statistic = TypeVar("Statistic")
 
@@ -47,17 +49,27 @@ class Data:
     columns : int
         Of the scores; K but for embeddings.
     dtype : dtype of the scores
+    known : Known or None
+        What an earlier pass has found out.
+    origin : pair of Data and a fitted map, or None
+        Where these rows are others as a map answers them.
     """
 
     engine: Engine
     n_classes: int
     columns: int
     dtype: Any
+    known: Known | None = None
+    origin: tuple[Data, Any] | None = None
 
     # What is known of the rows, by one pass when it is first asked for ------------------------------------------
 
     @cached_property
-    def _counted(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def _counted(self) -> Counts:
+        if self.known is not None:
+            return self.known.counts
+        if self.origin is not None:
+            return self.origin[0]._counted
         found = self.reduce(column_weights)
         nothing = np.zeros(self.n_classes), np.zeros(self.n_classes, dtype=np.int64)
         return nothing if found is None else found
@@ -105,7 +117,8 @@ class Data:
 
         Lazily: in a stream they are computed anew at every pass, and nothing of n × K is stored.
         """
-        return self.viewed(MapView(fitted))
+        shown = self.viewed(MapView(fitted))
+        return replace(shown, origin=(self, fitted))
 
     def viewed(self, view: View, n_classes: int | None = None, columns: int | None = None) -> Data:
         """Return what a view shows of the rows; see `view`."""
@@ -113,11 +126,18 @@ class Data:
 
     def without(self, fold: int, count: int) -> Data:
         """Return all rows but those of one of ``count`` folds."""
-        return self.viewed(FoldView(self.plan(count), fold, inside=False))
+        return self._fold(fold, count, inside=False)
 
     def only(self, fold: int, count: int) -> Data:
         """Return the rows of one of ``count`` folds."""
-        return self.viewed(FoldView(self.plan(count), fold, inside=True))
+        return self._fold(fold, count, inside=True)
+
+    def _fold(self, fold: int, count: int, *, inside: bool) -> Data:
+        plan = self.plan(count)
+        shown = self.viewed(FoldView(plan, fold, inside))
+        by_key = plan.dealt is None and not len(plan.frequent)
+        known = self.known.first_fold(count, inside=inside) if self.known is not None and by_key and not fold else None
+        return replace(shown, known=known)
 
     def plan(self, count: int) -> FoldPlan:
         """Return the plan of so many folds, made once."""
@@ -136,9 +156,17 @@ class Data:
         content are one row with their weight, so that a row twice is no different from a row of weight two.
         """
         if rows not in self._pilots:
-            known = self.block is not None and self.n <= rows
-            self._pilots[rows] = self if known else in_memory(bottom_rows(self, rows))
+            self._pilots[rows] = self._pilot(rows)
         return self._pilots[rows]
+
+    def _pilot(self, rows: int) -> Data:
+        if self.block is not None and self.n <= rows:
+            return self
+        if isinstance(self.engine, PassEngine) and self.origin is not None:
+            rows_before, fitted = self.origin
+            return rows_before.pilot(rows).mapped(fitted)
+        known = None if self.known is None else self.known.pilot(rows, self.n_classes)
+        return in_memory(bottom_rows(self, rows) if known is None else known)
 
     @cached_property
     def _pilots(self) -> dict[int, Data]:
@@ -163,4 +191,9 @@ def in_memory(block: Block) -> Data:
 
 def in_stream(blocks: Callable[[], Iterator[Block]], n_classes: int, columns: int, dtype: Any) -> Data:
     """Return rows as data that a function starts anew, block by block."""
-    return Data(StreamEngine(blocks), n_classes, columns, dtype)
+    return in_passes(Stream(blocks), n_classes, columns, dtype)
+
+
+def in_passes(passes: Tasks, n_classes: int, columns: int, dtype: Any, known: Known | None = None) -> Data:
+    """Return rows as data that someone else makes passes over."""
+    return Data(PassEngine(passes), n_classes, columns, dtype, known)

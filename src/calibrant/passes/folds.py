@@ -11,8 +11,8 @@ a row of weight two. Two things keep folds even:
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ from .statistic import Rows
 if TYPE_CHECKING:
     from .data import Data
 
-__all__ = ["FoldPlan", "fold_plan", "row_keys"]
+__all__ = ["FoldPlan", "Keys", "cell_counts", "counted_keys", "fold_plan", "row_keys"]
 
 Keys = NDArray[np.uint64]
 _DEALT = 4096  # rows up to which folds are dealt class by class: there chance would leave them uneven
@@ -57,20 +57,25 @@ class FoldPlan:
         Keys, in order, that were dealt out; None where folds are keys modulo the count.
     fold_of : int64 array or None
         The fold of each key in ``dealt``.
+    before : mapping of int to int64 array
+        By partition of a cluster, how many rows of each frequent content earlier partitions have.
     """
 
     count: int
     frequent: Keys
     dealt: Keys | None = None
     fold_of: NDArray[np.int64] | None = None
+    before: Mapping[int, NDArray[np.int64]] = field(default_factory=dict)
 
     def start(self) -> Callable[[Block], NDArray[np.int64]]:
         """Return a function from the blocks of one pass to the folds of their rows."""
-        seen = np.zeros(len(self.frequent), dtype=np.int64)
+        seen: dict[int, NDArray[np.int64]] = {}
 
         def folds(block: Block) -> NDArray[np.int64]:
             keys = block.kept(row_keys).copy()
-            _tell_apart(keys, block.weight_array, self.frequent, seen)
+            if block.part not in seen:
+                seen[block.part] = self.before.get(block.part, np.zeros(len(self.frequent), dtype=np.int64)).copy()
+            _tell_apart(keys, block.weight_array, self.frequent, seen[block.part])
             return self._of_keys(keys)
 
         return folds
@@ -93,34 +98,63 @@ def fold_plan(data: Data, count: int) -> FoldPlan:
     if data.n <= _DEALT:
         keys, labels, weights = data.reduce(_all_keys).columns
         return _dealt_plan(keys, labels, weights, count)
-    cells = data.reduce(_cell_counts)
+    known = data.known
+    cells = data.reduce(cell_counts) if known is None or known.cells is None else known.cells
     limit = max(_ALIKE, data.n // _LARGE_SHARE)
     heavy = np.flatnonzero(cells > limit)
     if not len(heavy):
         return FoldPlan(count, np.zeros(0, np.uint64))
-    keys = data.reduce(partial(_keys_in_cells, cells=heavy)).columns[0]
-    distinct, counts = np.unique(keys, return_counts=True)
-    return FoldPlan(count, distinct[counts > limit])
+    found = data.reduce(partial(_keys_in_cells, cells=heavy))
+    distinct, place = np.unique(found.keys, return_inverse=True)
+    frequent = np.bincount(place, found.counts) > limit
+    order = np.cumsum(frequent) - 1
+    parts = np.unique(found.parts)
+    counts = np.zeros((len(parts), int(frequent.sum())), dtype=np.int64)
+    chosen = frequent[place]
+    np.add.at(counts, (np.searchsorted(parts, found.parts[chosen]), order[place[chosen]]), found.counts[chosen])
+    before = np.cumsum(counts, axis=0) - counts
+    return FoldPlan(count, distinct[frequent], before=dict(zip(parts.tolist(), before, strict=True)))
 
 
-def _counted_keys(block: Block) -> Keys:
-    """Keys of the rows that have a weight: the others are as good as absent."""
+def counted_keys(block: Block) -> Keys:
+    """Return the keys of the rows that have a weight: the others are as good as absent."""
     keys = block.kept(row_keys)
     return keys if block.weights is None else keys[block.weights > 0]
 
 
 def _all_keys(block: Block) -> Rows:
     weights = block.weight_array
-    return Rows(_counted_keys(block), block.labels[weights > 0], weights[weights > 0])
+    return Rows(counted_keys(block), block.labels[weights > 0], weights[weights > 0])
 
 
-def _cell_counts(block: Block) -> NDArray[np.int64]:
-    return np.bincount((_counted_keys(block) % np.uint64(_BUCKETS)).astype(np.int64), minlength=_BUCKETS)
+def cell_counts(block: Block) -> NDArray[np.int64]:
+    """One pass: the rows by cell of their keys."""
+    return np.bincount((counted_keys(block) % np.uint64(_BUCKETS)).astype(np.int64), minlength=_BUCKETS)
 
 
-def _keys_in_cells(block: Block, cells: NDArray[np.int64]) -> Rows:
-    keys = _counted_keys(block)
-    return Rows(keys[np.isin((keys % np.uint64(_BUCKETS)).astype(np.int64), cells)])
+@dataclass(frozen=True, eq=False)
+class KeyCounts:
+    """How many rows have a key, by key and partition."""
+
+    keys: Keys
+    parts: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+    def __add__(self, other: KeyCounts) -> KeyCounts:
+        keys = np.concatenate([self.keys, other.keys])
+        parts = np.concatenate([self.parts, other.parts])
+        counts = np.concatenate([self.counts, other.counts])
+        order = np.lexsort((parts, keys))
+        keys, parts, counts = keys[order], parts[order], counts[order]
+        first = np.flatnonzero(np.append(True, (keys[1:] != keys[:-1]) | (parts[1:] != parts[:-1]))[: len(keys)])
+        total = np.add.reduceat(counts, first) if len(first) else counts
+        return KeyCounts(keys[first], parts[first], total)
+
+
+def _keys_in_cells(block: Block, cells: NDArray[np.int64]) -> KeyCounts:
+    keys = counted_keys(block)
+    own, counts = np.unique(keys[np.isin((keys % np.uint64(_BUCKETS)).astype(np.int64), cells)], return_counts=True)
+    return KeyCounts(own, np.full(len(own), block.part), counts)
 
 
 def _dealt_plan(keys: Keys, labels: NDArray[np.int64], weights: NDArray[np.float64], count: int) -> FoldPlan:

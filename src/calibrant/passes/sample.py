@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .block import Block
-from .folds import row_keys
+from .folds import counted_keys
 
 if TYPE_CHECKING:
     from .data import Data
 
-__all__ = ["bottom_rows"]
+__all__ = ["Bottom", "bottom_of", "bottom_rows"]
 
 _EXACT = np.uint64(0xD6E8FEB86659FD93)  # an odd multiplier, for the hash of all bits of a row
 
@@ -24,33 +24,63 @@ def bottom_rows(data: Data, most: int) -> Block:
     """Return the rows of the ``most`` smallest keys; all of them, as they are, where there are no more."""
     if data.n <= most:
         return data.rows()
-    found = data.reduce(partial(_bottom, most=most))
-    return Block(found.logits, found.labels, found.weights, data.n_classes)
+    return data.reduce(partial(_bottom, most=most)).block(most, data.n_classes)
 
 
 @dataclass(frozen=True, eq=False)
-class _Bottom:
-    """One row for each of the smallest keys, in order, with the weight of all rows of that key."""
+class Bottom:
+    """One row for each of the smallest keys, in order, with the weight of all rows of that key.
+
+    ``end``: of all keys below it the rows are here; None where that goes for every key.
+    """
 
     keys: NDArray[np.uint64]
     logits: NDArray[np.floating]
     labels: NDArray[np.int64]
     weights: NDArray[np.float64]
     most: int
+    end: int | None = None
 
-    def __add__(self, other: _Bottom) -> _Bottom:
+    def __add__(self, other: Bottom) -> Bottom:
         keys = np.concatenate([self.keys, other.keys])
         logits = np.concatenate([self.logits, other.logits])
         labels = np.concatenate([self.labels, other.labels])
         weights = np.concatenate([self.weights, other.weights])
-        return _reduced(keys, logits, labels, weights, self.most)
+        ends = [end for end in (self.end, other.end) if end is not None]
+        most = max(self.most, other.most)
+        return _reduced(keys, logits, labels, weights, most, min(ends, default=None))
+
+    def covers(self, rows: int) -> bool:
+        """Tell whether so many smallest keys are here, or all there are."""
+        return self.end is None or int(np.searchsorted(self.keys, np.uint64(self.end))) >= rows
+
+    def block(self, rows: int, n_classes: int) -> Block:
+        """Return the rows of the ``rows`` smallest keys."""
+        some = slice(0, rows)
+        return Block(np.ascontiguousarray(self.logits[some]), self.labels[some], self.weights[some], n_classes)
+
+    def chosen(self, which: NDArray[np.bool_]) -> Bottom:
+        """Return some of the rows."""
+        return replace(
+            self,
+            keys=self.keys[which],
+            logits=self.logits[which],
+            labels=self.labels[which],
+            weights=self.weights[which],
+        )
 
 
-def _bottom(block: Block, most: int) -> _Bottom:
-    keys, weights = block.kept(row_keys), block.weight_array
-    chosen = np.arange(block.n) if block.weights is None else np.flatnonzero(weights > 0)
-    chosen = _smallest(keys, chosen, most)
-    return _reduced(keys[chosen], block.logits[chosen], block.labels[chosen], weights[chosen], most)
+def _bottom(block: Block, most: int) -> Bottom:
+    keys = counted_keys(block)
+    counted = block if block.weights is None else block.take(np.flatnonzero(block.weights > 0))
+    return bottom_of(keys, counted, most)
+
+
+def bottom_of(keys: NDArray[np.uint64], block: Block, most: int) -> Bottom:
+    """Return the rows of a block of the smallest keys; every row has a weight."""
+    chosen = _smallest(keys, np.arange(block.n), most + 1)
+    weights = block.weight_array[chosen]
+    return _reduced(keys[chosen], block.logits[chosen], block.labels[chosen], weights, most)
 
 
 def _smallest(keys: NDArray[np.uint64], rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
@@ -72,22 +102,24 @@ def _reduced(
     labels: NDArray[np.int64],
     weights: NDArray[np.float64],
     most: int,
-) -> _Bottom:
+    end: int | None = None,
+) -> Bottom:
     """Keep the smallest keys, one row each: of rows that share a key, the one whose bits hash lowest."""
     order = np.argsort(keys, kind="stable")
     first = _first_of_keys(keys[order])
-    if len(first) == len(keys) <= most:  # no two rows share a key
-        return _Bottom(keys[order], logits[order], labels[order], weights[order], most)
     if len(first) < len(keys):
         order = np.lexsort((_bit_hash(logits), keys))
-    total = np.add.reduceat(weights[order], first)[:most]
+    if len(first) > most:  # the first key that is left out
+        cut = int(keys[order][first[most]])
+        end = cut if end is None else min(end, cut)
+    total = np.add.reduceat(weights[order], first)[:most] if len(first) else weights
     kept = order[first[:most]]
-    return _Bottom(keys[kept], np.ascontiguousarray(logits[kept]), labels[kept], total, most)
+    return Bottom(keys[kept], np.ascontiguousarray(logits[kept]), labels[kept], total, most, end)
 
 
 def _first_of_keys(ordered: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Return where each key begins among keys in order."""
-    return np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    return np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(ordered)])
 
 
 def _bit_hash(logits: NDArray[np.floating]) -> NDArray[np.uint64]:

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from .block import Block
 from .folds import FoldPlan
 
-__all__ = ["FoldView", "MapView", "View", "start"]
+__all__ = ["Counts", "FoldView", "MapView", "View", "column_weights", "start"]
 
 View = Callable[[Block], Block]
+Counts = tuple[NDArray[np.float64], NDArray[np.int64]]  # weight, and number, of the rows of each class
 _COPIED = 2_000_000  # scores of a block up to which the rows left are copied; beyond, others get a weight of zero
 
 
@@ -63,7 +64,7 @@ class FoldView:
         return view
 
 
-def column_weights(block: Block) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def column_weights(block: Block) -> Counts:
     """One pass: the weight and the number of rows of each class."""
     counted = block.labels if block.weights is None else block.labels[block.weights > 0]
     weights = np.bincount(block.labels, block.weights, minlength=block.n_classes).astype(np.float64)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..block import Block
 from ..view import View, start
-from .stream import StreamEngine
+from .stream import PassEngine, Stream
 
 __all__ = ["MemoryEngine"]
 
@@ -30,12 +30,12 @@ class MemoryEngine:
         """Return the statistic of all rows."""
         return function(self.block)
 
-    def viewed(self, view: View) -> MemoryEngine | StreamEngine:
+    def viewed(self, view: View) -> MemoryEngine | PassEngine:
         """Return the rows as a view shows them; scores too large to hold twice are viewed a slice at a time."""
         block = self.block
         if block.logits.nbytes <= _HELD:
             return MemoryEngine(lambda: start(view)(block))
-        return StreamEngine(lambda: _slices(block), (view,))
+        return PassEngine(Stream(lambda: _slices(block)), (view,))
 
 
 def _slices(block: Block) -> Any:

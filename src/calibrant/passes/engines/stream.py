@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..block import Block
-from ..statistic import merge
-from ..view import View, start
+from ..task import Task, Tasks, run_tasks
+from ..view import View
 
-__all__ = ["StreamEngine"]
+__all__ = ["PassEngine", "Stream"]
 
 
-class StreamEngine:
-    """Blocks from a function that starts them anew, each seen through views in turn."""
+class Stream:
+    """Passes over blocks from a function that starts them anew."""
 
-    def __init__(self, blocks: Callable[[], Iterator[Block]], views: tuple[View, ...] = ()) -> None:
-        self._blocks, self._views = blocks, views
+    def __init__(self, blocks: Callable[[], Iterator[Block]]) -> None:
+        self._blocks = blocks
+
+    def run(self, tasks: Sequence[Task]) -> list[Any]:
+        """Make one pass."""
+        return run_tasks(tasks, self._blocks())
+
+
+class PassEngine:
+    """Rows seen through views in turn, by passes that someone else makes."""
+
+    def __init__(self, passes: Tasks, views: tuple[View, ...] = ()) -> None:
+        self.passes, self.views = passes, views
 
     def reduce(self, function: Callable[[Block], Any]) -> Any:
         """Return the statistic of all rows; blocks without rows are passed over."""
-        views = [start(view) for view in self._views]
-        total = None
-        for block in self._blocks():
-            for view in views:
-                block = view(block)
-            if block.n:
-                part = function(block)
-                total = part if total is None else merge(total, part)
-        return total
+        return self.passes.run([Task(function, self.views)])[0]
 
-    def viewed(self, view: View) -> StreamEngine:
+    def viewed(self, view: View) -> PassEngine:
         """Return the rows as a view shows them, computed at every pass."""
-        return StreamEngine(self._blocks, (*self._views, view))
+        return PassEngine(self.passes, (*self.views, view))

@@ -1,0 +1,156 @@
+"""Arrays read batch by batch: .npy and stored .npz members as windows of a map, compressed members as a stream."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy_format
+from numpy.typing import NDArray
+
+from ...errors import FileProblem, InvalidInput
+from ...passes.batch import Batch, Origin
+from ..assemble import chosen_scores
+from ..pieces import Names, Piece, named_pieces
+from ..roles import SCORE_ROLES
+
+__all__ = ["Stored", "npy_batches", "npz_batches", "stored_npy"]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An array in a file: where its numbers begin, and of what shape and type they are.
+
+    ``member`` is the name of a compressed member of an archive, whose numbers have no place of their own.
+    """
+
+    path: str
+    key: str
+    shape: tuple[int, ...]
+    dtype: Any
+    offset: int
+    fortran: bool = False
+    member: str = ""
+
+    def windows(self, rows: int) -> Iterator[NDArray[Any]]:
+        """Yield so many rows at a time; a window of a mapped file is let go before the next."""
+        if self.member:
+            yield from self._streamed(rows)
+            return
+        width = int(np.prod(self.shape[1:], dtype=np.int64)) * self.dtype.itemsize
+        for first in range(0, self.shape[0], rows):
+            count = min(rows, self.shape[0] - first)
+            yield self._window(first, count, width)
+
+    def _window(self, first: int, count: int, width: int) -> NDArray[Any]:
+        if self.fortran:  # columns lie one behind the other: a slice of each
+            whole = np.memmap(self.path, self.dtype, "r", self.offset, self.shape, order="F")
+            return np.ascontiguousarray(whole[first : first + count])
+        shape = (count, *self.shape[1:])
+        try:
+            return np.memmap(self.path, self.dtype, "r", self.offset + first * width, shape)
+        except (OSError, ValueError) as error:
+            raise FileProblem(f"{self.path} is cut short, or was changed meanwhile", seen=str(error)[:120]) from error
+
+    def _streamed(self, rows: int) -> Iterator[NDArray[Any]]:
+        width = int(np.prod(self.shape[1:], dtype=np.int64)) * self.dtype.itemsize
+        with zipfile.ZipFile(self.path) as archive, archive.open(self.member) as file:
+            file.read(self.offset)
+            for first in range(0, self.shape[0], rows):
+                count = min(rows, self.shape[0] - first)
+                data = file.read(count * width)
+                if len(data) < count * width:
+                    raise FileProblem(f"{self.path}: {self.key} is cut short", seen=f"after row {first}")
+                yield np.frombuffer(data, self.dtype).reshape(count, *self.shape[1:])
+
+
+def stored_npy(path: str) -> Stored:
+    """Return what the header of a .npy file says."""
+    try:
+        with Path(path).open("rb") as file:
+            return _stored(file, path, Path(path).name, 0)
+    except OSError as error:
+        raise FileProblem(f"cannot read {path}", seen=error.strerror or str(error)) from error
+
+
+def _stored(file: Any, path: str, key: str, begin: int, member: str = "") -> Stored:
+    try:
+        version = npy_format.read_magic(file)
+        read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
+        shape, fortran, dtype = read(file)
+        offset = file.tell()
+    except ValueError as error:
+        raise FileProblem(f"{path}: {key} is not an array, or is damaged", seen=str(error)[:120]) from error
+    if dtype.hasobject:
+        raise FileProblem(
+            f"{path}: {key} holds Python objects (a pickle), which could run any code; calibrant never loads them",
+            hint="save numbers or strings: array.astype(float) or array.astype(str)",
+        )
+    if member and fortran and len(shape) > 1:
+        raise FileProblem(f"{path}: {key} is compressed and stored column by column", hint="save it in C order")
+    return Stored(path, key, shape or (1,), dtype, begin + offset, fortran and len(shape) > 1, member)
+
+
+def npy_batches(path: str, names: Names, rows: int) -> Iterator[Batch]:
+    """Yield the batches of a .npy file of scores; labels, weights and groups are other .npy files that are named."""
+    others = {role: getattr(names, role) for role in ("labels", "weights", "groups")}
+    arrays = {"scores": stored_npy(path)}
+    arrays |= {role: stored_npy(str(other)) for role, other in others.items() if other is not None}
+    yield from _side_by_side(arrays, path, rows)
+
+
+def npz_batches(path: str, names: Names, rows: int) -> Iterator[Batch]:
+    """Yield the batches of an .npz file."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = {name[:-4]: archive.getinfo(name) for name in archive.namelist() if name.endswith(".npy")}
+            roles = named_pieces(path, list(members), names)
+            own = {key: role for key, (role, part) in roles.items() if names.part is None or part == names.part}
+            pieces = [Piece(key, role, "", np.zeros(0)) for key, role in own.items() if role in SCORE_ROLES]
+            scores = chosen_scores(path, pieces, names)
+            if scores is None:
+                raise InvalidInput(f"{path} has no scores", seen=", ".join(members), hint="name the key: scores=…")
+            chosen = {"scores": scores.key}
+            for role in ("labels", "weights", "groups"):
+                found = [key for key, other in own.items() if other == role]
+                if len(found) > 1:
+                    raise InvalidInput(f"{path} has several {role}", seen=", ".join(found), hint="name one of them")
+                chosen |= {role: found[0]} if found else {}
+            arrays = {role: _member(archive, members[key], path, key) for role, key in chosen.items()}
+    except OSError as error:
+        raise FileProblem(f"cannot read {path}", seen=error.strerror or str(error)) from error
+    except zipfile.BadZipFile as error:
+        raise FileProblem(f"{path} is not an .npz file, or is damaged", seen=str(error)) from error
+    yield from _side_by_side(arrays, path, rows)
+
+
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str, key: str) -> Stored:
+    """Return where a member lies; a stored one begins behind its local header, whose length is its own."""
+    with archive.open(info) as file:
+        if info.compress_type != zipfile.ZIP_STORED:
+            return _stored(file, path, key, 0, info.filename)
+        raw = archive.fp
+        assert raw is not None
+        raw.seek(info.header_offset)
+        header = raw.read(30)
+        begin = info.header_offset + 30 + int.from_bytes(header[26:28], "little")
+        return _stored(file, path, key, begin + int.from_bytes(header[28:30], "little"))
+
+
+def _side_by_side(arrays: dict[str, Stored], path: str, rows: int) -> Iterator[Batch]:
+    count = arrays["scores"].shape[0]
+    for stored in arrays.values():
+        if stored.shape[0] != count:
+            raise InvalidInput(
+                f"{path}: {arrays['scores'].key} and {stored.key} have inconsistent numbers of rows",
+                seen=f"{count} and {stored.shape[0]}",
+            )
+    first = 0
+    for windows in zip(*(stored.windows(rows) for stored in arrays.values()), strict=True):
+        own = dict(zip(arrays, windows, strict=True))
+        yield Batch(**own, origin=Origin(path, first))
+        first += len(windows[0])

@@ -1,0 +1,216 @@
+"""Tables read batch by batch: Parquet and Arrow by pyarrow, text by lines. Names decide, as for files read whole."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, TextIO, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import CalibrantError, FileProblem, InvalidInput
+from ...passes.batch import Batch, Origin
+from ...validation import says_nothing
+from ..arrow_tables import pyarrow_module
+from ..assemble import chosen_scores, plain_labels, unrounded
+from ..pieces import Names, Piece
+from ..roles import SCORE_ROLES
+from ..tables import Table, table_pieces
+from ..text_tables import csv_table, csv_text_rows, jsonl_table
+
+__all__ = ["arrow_batches", "batch_of_table", "record_batches", "text_batches", "wanted_columns"]
+
+
+def batch_of_table(table: Table, names: Names, origin: Origin) -> Batch:
+    """Return the rows of a table, or of one part of its split, as a batch."""
+    found = table_pieces(table, names)
+    if any(piece.part for piece in found.pieces) and names.part is None:
+        raise InvalidInput(
+            f"{table.path} has a column split, and a scan reads one part",
+            seen=", ".join(dict.fromkeys(piece.part for piece in found.pieces)),
+            hint='say which: part="val"',
+        )
+    own = [piece for piece in found.pieces if names.part is None or piece.part == names.part]
+    if not own:
+        return Batch(np.zeros((0, 1)), np.zeros(0), origin=origin)
+    scores = chosen_scores(table.path, [p for p in own if p.role in SCORE_ROLES], names)
+    others = {role: _only(own, role) for role in ("labels", "weights", "groups", "embeddings")}
+    scores = scores or others["embeddings"]
+    if scores is None:
+        raise InvalidInput(
+            f"{table.path} has no scores", seen=", ".join(list(table.columns)[:12]), hint="name the column: scores=…"
+        )
+    kind = scores.role if scores.role != "scores" else names.kind
+    scores = (
+        unrounded(table.path, scores, kind or "probabilities", names) if names.percent or scores.percent else scores
+    )
+    columns = scores.columns if scores.columns is not None and not says_nothing(scores.columns) else None
+    labels = others["labels"]
+    places = scores.places
+    lines = None if table.lines is None else np.asarray(table.lines)[slice(None) if places is None else places]
+    return Batch(
+        scores.values,
+        None if labels is None else plain_labels(labels).values,
+        _values(others["weights"]),
+        _values(others["groups"]),
+        columns,
+        replace(origin, lines=lines),
+        table.content,
+    )
+
+
+def _only(pieces: Sequence[Piece], role: str) -> Piece | None:
+    return next((piece for piece in pieces if piece.role == role), None)
+
+
+def _values(piece: Piece | None) -> NDArray[Any] | None:
+    return None if piece is None else piece.values
+
+
+# Arrow --------------------------------------------------------------------------------------------------------------
+
+
+def arrow_batches(path: str, names: Names, rows: int, *, whole: bool = False) -> Iterator[Batch]:
+    """Yield the batches of a .parquet, .arrow or .feather file; ``whole``: with the columns that play no role."""
+    first = 0
+    try:
+        for part in _record_batches(path, names, rows, whole):
+            batch = batch_of_table(_arrow_table(path, part, first), names, Origin(path, first))
+            first += part.num_rows
+            yield batch
+    except CalibrantError:
+        raise
+    except OSError as error:
+        raise FileProblem(f"cannot read {path}", seen=error.strerror or str(error)[:200]) from error
+    except Exception as error:  # pyarrow's errors are of many types, all of them mean the file
+        if not type(error).__module__.startswith("pyarrow"):
+            raise
+        raise FileProblem(f"{path} is damaged, or not what its name says", seen=str(error)[:200]) from error
+
+
+def record_batches(batches: Iterator[Any], name: str, names: Names, rows: int) -> Iterator[Batch]:
+    """Yield batches of a stream of Arrow record batches."""
+    first = 0
+    for large in batches:
+        for start in range(0, large.num_rows, rows):
+            part = large.slice(start, rows)
+            yield batch_of_table(_arrow_table(name, part, first), names, Origin(name, first))
+            first += part.num_rows
+
+
+def _record_batches(path: str, names: Names, rows: int, whole: bool) -> Iterator[Any]:
+    if path.lower().endswith(".parquet"):
+        parquet = pyarrow_module(f"reading {path}", "pyarrow.parquet")
+        with parquet.ParquetFile(path) as file:
+            wanted = None if whole else wanted_columns(path, file.schema_arrow.names, names, file.schema_arrow)
+            yield from file.iter_batches(batch_size=rows, columns=wanted)
+        return
+    ipc, arrow = pyarrow_module(f"reading {path}", "pyarrow.ipc"), pyarrow_module(f"reading {path}", "pyarrow")
+    with arrow.memory_map(path) as mapped:
+        is_file = mapped.read(6) == b"ARROW1"
+        mapped.seek(0)
+        reader = ipc.open_file(mapped) if is_file else ipc.open_stream(mapped)
+        parts = (reader.get_batch(i) for i in range(reader.num_record_batches)) if is_file else iter(reader)
+        for large in parts:
+            for start in range(0, large.num_rows, rows):
+                yield large.slice(start, rows)
+
+
+def wanted_columns(path: str, columns: Sequence[str], names: Names, schema: Any) -> list[str]:
+    """Return the columns that play a role, in their order: the others need not be read."""
+    arrow = pyarrow_module(f"reading {path}", "pyarrow")
+    found = table_pieces(_arrow_table(path, arrow.Table.from_batches([], schema), 0), names)
+    used = {source for piece in found.pieces for source in (piece.sources or (piece.key,))}
+    return [column for column in columns if column in used or column.lower() == "split"]
+
+
+def _arrow_table(path: str, part: Any, first: int) -> Table:
+    def values(column: str) -> NDArray[Any]:
+        found = part.column(column)
+        found = found.combine_chunks() if hasattr(found, "combine_chunks") else found
+        if found.null_count:
+            row = int(np.argmin(found.is_valid().to_numpy(zero_copy_only=False)))
+            raise InvalidInput(f"{path}: column {column} has missing values", seen=f"row {first + row}")
+        return _matrix(path, column, found, first) if _is_list(found.type) else _plain(found)
+
+    def numbers(columns: Sequence[str]) -> NDArray[Any]:
+        blocks = [values(column) for column in columns]
+        return blocks[0] if len(blocks) == 1 else np.column_stack(blocks)
+
+    return Table(path, list(part.schema.names), numbers, values, part)
+
+
+def _is_list(kind: Any) -> bool:
+    return str(kind).startswith(("list", "fixed_size_list", "large_list"))
+
+
+def _plain(column: Any) -> NDArray[Any]:
+    if str(column.type).startswith("dictionary"):
+        column = column.dictionary_decode()
+    return column.to_numpy(zero_copy_only=False)
+
+
+def _matrix(path: str, column: str, lists: Any, first: int) -> NDArray[Any]:
+    """Return lists of one length as a matrix, without a Python object a row."""
+    inside = lists.flatten()
+    if inside.null_count:
+        raise InvalidInput(f"{path}: column {column} has missing values inside its lists", seen=f"from row {first} on")
+    flat = inside.to_numpy(zero_copy_only=False)
+    if not len(lists):
+        return flat.reshape(0, getattr(lists.type, "list_size", 1))
+    lengths = np.asarray(lists.value_lengths())
+    if (lengths != lengths[0]).any():
+        row = int(np.argmax(lengths != lengths[0]))
+        raise InvalidInput(f"{path}: column {column} has rows of different lengths", seen=f"row {first + row}")
+    if flat.dtype.kind not in "fiub":
+        raise InvalidInput(f"{path}: column {column} must hold lists of numbers", seen=f"type {lists.type}")
+    return flat.reshape(len(lists), -1)
+
+
+# Text ---------------------------------------------------------------------------------------------------------------
+
+
+def text_batches(path: str, names: Names, rows: int) -> Iterator[Batch]:
+    """Yield the batches of a .csv, .tsv or .jsonl file, with .gz behind or without."""
+    is_json = ".jsonl" in path.lower() or ".ndjson" in path.lower()
+    make: Callable[[Any, str, Names, int], Iterator[tuple[Table, int]]] = _json_tables if is_json else _csv_tables
+    try:
+        with _opened(path) as file:
+            first = 0
+            for table, count in make(file, path, names, rows):
+                yield batch_of_table(table, names, Origin(path, first))
+                first += count
+    except UnicodeDecodeError as error:
+        raise FileProblem(f"{path} is not a text file in UTF-8", seen=str(error)[:120]) from error
+    except (OSError, EOFError) as error:
+        seen = getattr(error, "strerror", None) or str(error)
+        raise FileProblem(f"cannot read {path}", seen=seen[:200]) from error
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[TextIO]:
+    packed = path.lower().endswith(".gz")
+    with gzip.open(path, "rb") if packed else Path(path).open("rb") as raw:
+        yield io.TextIOWrapper(cast("BinaryIO", raw), encoding="utf-8-sig", newline="")
+
+
+def _csv_tables(file: Any, path: str, names: Names, rows: int) -> Iterator[tuple[Table, int]]:
+    header, delimiter, lines = csv_text_rows(file, path)
+    any_rows = False
+    while some := list(islice(lines, rows)):
+        any_rows = True
+        yield csv_table(path, header, [row for _, row in some], [line for line, _ in some], delimiter, names), len(some)
+    if not any_rows:
+        raise InvalidInput(f"{path} has column names but no rows", seen=f"{len(header)} columns")
+
+
+def _json_tables(file: Any, path: str, names: Names, rows: int) -> Iterator[tuple[Table, int]]:
+    numbered = ((number, text) for number, text in enumerate(file, start=1) if text.strip())
+    while some := list(islice(numbered, rows)):
+        yield jsonl_table(path, some), len(some)

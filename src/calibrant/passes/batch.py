@@ -1,0 +1,44 @@
+"""Some rows as they come from a source, before anything is checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Batch", "Origin"]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where rows come from, for messages: a file, a partition or a batch, and the number of the first of them there.
+
+    ``lines`` are those of a text that the rows begin in.
+    """
+
+    name: str = ""
+    first: int = 0
+    lines: Any = None
+    part: int = 0  # the partition of a cluster
+
+    def row(self, number: int) -> str:
+        """Return what to call one of the rows."""
+        where = f" of {self.name}" if self.name else ""
+        if self.lines is not None:
+            return f"line {self.lines[number]}{where}"
+        return f"row {self.first + number}{where}"
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Scores and what belongs to them, as arrays or whatever becomes one.
+
+    ``content`` is the table they are from, where there is one: `apply` keeps its other columns.
+    """
+
+    scores: Any
+    labels: Any = None
+    weights: Any = None
+    groups: Any = None
+    columns: tuple[str, ...] | None = None
+    origin: Origin = field(default_factory=Origin)
+    content: Any = None

@@ -1,0 +1,130 @@
+"""What one pass learns of rows that are not in memory, so that later passes need not ask.
+
+How many rows and how much weight each class has, in all and in the first of five and of ten folds; how many rows each
+cell of keys has, from which folds are planned; and two samples of the smallest keys: of all rows, where fits begin, and
+of the first fold, where they are judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .block import Block
+from .folds import Keys, cell_counts, counted_keys
+from .sample import Bottom, bottom_of
+from .view import Counts, column_weights
+
+__all__ = ["Known", "SampleSize", "Survey", "survey_of"]
+
+_FIRST = (5, 10)  # numbers of folds of which the first is held out where there are many rows
+
+
+@dataclass(frozen=True)
+class SampleSize:
+    """Rows of the samples in all, and at most from one partition of a cluster, which sends them over a network."""
+
+    rows: int
+    held: int
+    sent: int | None = None
+
+    def of(self, rows: int) -> int:
+        """Return how many of so many rows a partition keeps."""
+        return rows if self.sent is None else min(rows, self.sent)
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """The statistic of the pass."""
+
+    counts: Counts
+    firsts: tuple[Counts, ...]
+    cells: NDArray[np.int64]
+    sample: Bottom
+    held: Bottom
+
+    def __add__(self, other: Survey) -> Survey:
+        both = tuple(_plus(a, b) for a, b in zip(self.firsts, other.firsts, strict=True))
+        cells = self.cells + other.cells
+        return Survey(_plus(self.counts, other.counts), both, cells, self.sample + other.sample, self.held + other.held)
+
+    @property
+    def known(self) -> Known:
+        """What the pass has found out."""
+        folds = {
+            count: Known(own, None, _chosen(self.held, count, inside=True))
+            for count, own in zip(_FIRST, self.firsts, strict=True)
+        }
+        return Known(self.counts, self.cells, self.sample, folds)
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What is known of rows without looking at them.
+
+    Attributes
+    ----------
+    counts : pair of arrays of shape (K,)
+        Weight, and number, of the rows of each class.
+    cells : int array or None
+        Rows by cell of their keys.
+    sample : Bottom or None
+        The rows of the smallest keys.
+    folds : mapping of int to Known
+        The first of so many folds, where a row's fold is its key modulo their number.
+    """
+
+    counts: Counts
+    cells: NDArray[np.int64] | None = None
+    sample: Bottom | None = None
+    folds: Mapping[int, Known] = field(default_factory=dict)
+
+    def pilot(self, rows: int, n_classes: int) -> Block | None:
+        """Return the rows of the ``rows`` smallest keys, or None where fewer are known."""
+        if self.sample is None or not self.sample.covers(min(rows, int(self.counts[1].sum()))):
+            return None
+        return self.sample.block(rows, n_classes)
+
+    def first_fold(self, count: int, *, inside: bool) -> Known | None:
+        """Return what is known of the first of ``count`` folds, or of all others."""
+        if count not in self.folds:
+            return None
+        if inside:
+            return self.folds[count]
+        sample = None if self.sample is None else _chosen(self.sample, count, inside=False)
+        own = self.folds[count].counts
+        return Known((self.counts[0] - own[0], self.counts[1] - own[1]), None, sample)
+
+
+def survey_of(block: Block, size: SampleSize) -> Survey:
+    """One pass: everything that a `Survey` holds."""
+    keys = counted_keys(block)
+    counted = block if block.weights is None else block.take(np.flatnonzero(block.weights > 0))
+    firsts = tuple(column_weights(_rows_of_first(counted, keys, count)) for count in _FIRST)
+    held = keys % np.uint64(_FIRST[0]) == 0
+    return Survey(
+        column_weights(counted),
+        firsts,
+        cell_counts(block),
+        bottom_of(keys, counted, size.of(size.rows)),
+        bottom_of(keys[held], counted.take(np.flatnonzero(held)), size.of(size.held)),
+    )
+
+
+def _rows_of_first(block: Block, keys: Keys, count: int) -> Block:
+    """Labels and weights of the first fold; its scores are not looked at."""
+    chosen = np.flatnonzero(keys % np.uint64(count) == 0)
+    weights = None if block.weights is None else block.weights[chosen]
+    return Block(block.logits[:0], block.labels[chosen], weights, block.n_classes)
+
+
+def _chosen(sample: Bottom, count: int, *, inside: bool) -> Bottom:
+    return sample.chosen((sample.keys % np.uint64(count) == 0) == inside)
+
+
+def _plus(one: Any, other: Any) -> Counts:
+    return one[0] + other[0], one[1] + other[1]

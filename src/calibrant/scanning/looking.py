@@ -1,0 +1,210 @@
+"""The first look at all rows of a scan: what they are, a survey of them, and all of them where they are few."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidInput
+from ..passes import Block
+from ..passes.batch import Batch
+from ..passes.statistic import Rows
+from ..passes.survey import SampleSize, Survey, survey_of
+from ..validation import as_labels
+from ..validation.arrays import as_matrix
+from ..validation.saturation import ZeroCounts, count_zeros, rows_without_zeros, zero_level
+from .reading import Reading, label_values, named, naming_rows
+from .watching import counted
+
+__all__ = ["Seen", "Source", "Wanted", "look", "looked_at"]
+
+
+class Source(Protocol):
+    """Where batches come from."""
+
+    @property
+    def words(self) -> str:
+        """What to call it."""
+        ...
+
+    def reduce(self, function: Callable[[Iterable[Batch]], Any]) -> Any:
+        """Make one pass: apply the function to the batches (of each partition), and merge what it returns."""
+        ...
+
+    def head(self) -> Batch | None:
+        """Return a few rows where that takes no pass; None where the first batch of a pass must do."""
+        ...
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether partitions are elsewhere, and what they give is sent."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """What a look is to keep: sizes of the samples, and how many scores are few enough to keep them all."""
+
+    size: SampleSize
+    held: int
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What was seen: how rows were read, rows, labels, widest dtype, zeros, a survey, and the rows where they are few.
+
+    ``fits`` says whether all were as the reading expected; where not, the survey and the rows mean nothing.
+    """
+
+    reading: Reading
+    rows: int
+    labels: NDArray[Any]
+    dtype: Any
+    zeros: ZeroCounts
+    fits: bool
+    survey: Survey | None
+    few: Rows | None
+    held: int
+
+    def __add__(self, other: Seen) -> Seen:
+        _refuse_other_columns(self.reading, other.reading)
+        fits = self.fits and other.fits
+        few = self.few + other.few if self.few is not None and other.few is not None else None
+        if few is None or (self.rows + other.rows) * self.reading.columns > self.held:
+            few = None
+        surveys = [part for part in (self.survey, other.survey) if part is not None]
+        return Seen(
+            self.reading,
+            self.rows + other.rows,
+            _union(self.labels, other.labels),
+            np.promote_types(self.dtype, other.dtype),
+            self.zeros + other.zeros,
+            fits,
+            None if not fits or not surveys else _summed(surveys),
+            few,
+            self.held,
+        )
+
+
+def _summed(surveys: list[Survey]) -> Survey:
+    return surveys[0] if len(surveys) == 1 else surveys[0] + surveys[1]
+
+
+def _refuse_other_columns(one: Reading, other: Reading) -> None:
+    if one.columns != other.columns:
+        raise InvalidInput("the batches of a scan differ in columns", seen=f"{one.columns} and {other.columns}")
+
+
+def _union(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+    if (one.dtype.kind in "OUS") != (other.dtype.kind in "OUS"):
+        words, number = (one, other) if one.dtype.kind in "OUS" else (other, one)
+        raise InvalidInput(
+            "the batches of a scan have labels of different kinds", seen=f"{words[0]!r} and {number[0]!r}"
+        )
+    return np.union1d(one, other)
+
+
+def looked_at(source: Source, start: Reading, wanted: Wanted) -> tuple[Reading, Seen]:
+    """Look at all rows until they are as the reading expects: once, or once more where the first look knew too little.
+
+    ``start`` has no columns yet; the classes in it are those that the user gave.
+    """
+    head = source.head()
+    reading = None if head is None else _guess(head, start)
+    for _ in range(3):
+        seen = source.reduce(partial(look, start=start, reading=reading, wanted=wanted))
+        if seen is None or not seen.rows:
+            raise InvalidInput("the scan has no rows", seen=source.words, allowed="at least one batch with rows")
+        if seen.fits:
+            classes = seen.reading.classes
+            zero = np.nan if start.embedded or classes is None else zero_level(seen.zeros, len(classes))
+            return replace(seen.reading, zero=zero), seen
+        reading = _as_seen(seen, start)
+    raise InvalidInput("a scan must start the same batches anew each time", seen=f"{source.words} changes")
+
+
+def _as_seen(seen: Seen, start: Reading) -> Reading:
+    """Return the reading that all rows ask for."""
+    known, width = seen.reading, None if start.embedded else seen.reading.columns
+    _, classes = as_labels(seen.labels, width, len(seen.labels), start.classes, known.names)
+    zero = np.nan if start.embedded or not seen.zeros[1] else zero_level(seen.zeros, len(classes))
+    return replace(known, classes=classes, dtype=seen.dtype, zero=zero)
+
+
+def _guess(batch: Batch, start: Reading) -> Reading:
+    """Return how a first batch asks to be read; without classes where it cannot know them."""
+    with naming_rows(batch.origin):
+        matrix, names = as_matrix(named(batch), "scores")
+        columns = 2 if matrix.ndim == 1 or (matrix.shape[1] == 1 and not start.embedded) else matrix.shape[1]
+        labels = label_values(batch)
+    names = names if matrix.ndim == 2 and matrix.shape[1] == columns else None
+    guess = replace(start, columns=columns, names=names, dtype=np.promote_types(matrix.dtype, np.float32))
+    if start.classes is None and (start.embedded or labels.dtype.kind == "b"):
+        return guess
+    try:
+        _, classes = as_labels(labels, None if start.embedded else columns, len(labels), start.classes, names)
+    except InvalidInput:
+        if start.classes is not None:
+            raise
+        return guess
+    positions = classes.dtype.kind in "iu" and np.array_equal(classes, np.arange(columns))
+    return replace(guess, classes=classes) if positions or names is not None or start.classes is not None else guess
+
+
+def look(batches: Iterable[Batch], start: Reading, reading: Reading | None, wanted: Wanted) -> Seen | None:
+    """One pass: look at every batch."""
+    total = None
+    for batch in _with_rows(counted(batches)):
+        reading = _guess(batch, start) if reading is None else reading
+        with naming_rows(batch.origin):
+            seen = _look_at(batch, start, reading, wanted)
+            total = seen if total is None else total + seen
+    return total
+
+
+def _with_rows(batches: Iterable[Batch]) -> Iterator[Batch]:
+    for batch in batches:
+        labels = label_values(batch)
+        if len(labels):
+            yield batch
+
+
+def _look_at(batch: Batch, start: Reading, reading: Reading, wanted: Wanted) -> Seen:
+    valid = reading.scores(batch)
+    labels = label_values(batch)
+    distinct = np.unique(labels)
+    dtype = np.promote_types(valid.logits.dtype, np.float32)
+    block, zeros = None, np.zeros(4)
+    if reading.classes is not None and _known(distinct, reading, start):
+        block = replace(reading, dtype=valid.logits.dtype, floors=False).block_of(batch, valid)
+        zeros = rows_without_zeros(block.weights, block.n)
+        if valid.has_minus_infinity and not reading.embedded:
+            zeros = count_zeros(block.logits, block.labels, block.weights)
+    odd = valid.has_minus_infinity and reading.floors and not reading.exact and np.isnan(reading.zero)
+    fits = block is not None and np.promote_types(dtype, reading.dtype) == reading.dtype and not odd
+    survey = few = None
+    if fits and block is not None:
+        block = reading.block_of(batch, valid) if valid.has_minus_infinity else block
+        survey = survey_of(block, wanted.size) if block.n else None
+        few = _rows(block) if block.n * reading.columns <= wanted.held else None
+    return Seen(reading, len(labels), distinct, dtype, zeros, fits, survey, few, wanted.held)
+
+
+def _known(distinct: NDArray[Any], reading: Reading, start: Reading) -> bool:
+    """Tell whether labels are among the classes; those that the user gave are not doubted."""
+    if start.classes is not None:
+        return True
+    try:
+        _, found = as_labels(distinct, None if reading.embedded else reading.columns, len(distinct), reading.classes)
+    except InvalidInput:
+        return False
+    return len(found) > 0
+
+
+def _rows(block: Block) -> Rows:
+    return Rows(block.logits, block.labels, block.weight_array)

@@ -1,0 +1,51 @@
+"""How much memory a scan may take, and how large its batches are therefore."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from ..errors import InvalidInput
+
+__all__ = ["batch_bytes", "memory_bytes"]
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+_SHARE = 16  # a batch, what becomes of it and what kernels make beside it take a few times its size; sums the rest
+_LARGEST = 1 << 25  # bytes of a batch beyond which nothing gets faster
+_SMALLEST = 1 << 16
+_UNKNOWN = 2 * 10**9  # where a system does not say what is free
+
+
+def memory_bytes(given: Any = None) -> int:
+    """Return bytes from a number or a text such as "500MB"; by default a quarter of what is free.
+
+    Examples
+    --------
+    >>> memory_bytes("500MB"), memory_bytes("1.5 GiB"), memory_bytes(10**9)
+    (500000000, 1610612736, 1000000000)
+    """
+    if given is None:
+        return _free() // 4
+    if isinstance(given, (int, float)) and not isinstance(given, bool) and given > 0:
+        return int(given)
+    found = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?I?)B?\s*", str(given).upper())
+    if found is None or found[2] not in _UNITS or found[1].count(".") > 1 or not float(found[1]) > 0:
+        raise InvalidInput("memory is not a number of bytes", seen=repr(given), allowed='such as "500MB" or "2GiB"')
+    return int(float(found[1]) * _UNITS[found[2]])
+
+
+def batch_bytes(memory: int) -> int:
+    """Return the bytes of scores of one batch."""
+    return max(_SMALLEST, min(_LARGEST, memory // _SHARE))
+
+
+def _free() -> int:
+    try:
+        with open("/proc/meminfo") as file:
+            for line in file:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, AttributeError):
+        return _UNKNOWN

@@ -1,0 +1,148 @@
+"""From batches as they come to blocks that a pass is handed: everything is checked, at every pass."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidInput
+from ..passes import Block
+from ..passes.batch import Batch, Origin
+from ..validation import as_embeddings, as_labels, as_scores, as_weights
+from ..validation.arrays import as_array
+from ..validation.saturation import floored, read_zeros
+from ..validation.scores import Scores
+
+__all__ = ["Named", "Reading", "label_values", "naming_rows"]
+
+
+@contextmanager
+def naming_rows(origin: Origin) -> Iterator[None]:
+    """Let errors about rows of a batch say where these are: file and row."""
+    try:
+        yield
+    except InvalidInput as error:
+        told: list[str] = []
+
+        def named(found: re.Match[str]) -> str:
+            told.append(found[1])
+            return origin.row(int(found[1]))
+
+        seen = re.sub(r"\brow (\d+)", named, error.seen)
+        if not told and (origin.name or origin.first):
+            seen = f"{seen + ', ' if seen else ''}from {origin.row(0)} on"
+        kind = type(error)
+        raise kind(error.what, seen=seen, allowed=error.allowed, hint=error.hint) from None
+
+
+@dataclass(frozen=True, eq=False)
+class Named:
+    """An array with the names of its columns, as frames have them."""
+
+    values: NDArray[Any]
+    columns: tuple[str, ...]
+
+    def to_numpy(self) -> NDArray[Any]:
+        """Return the array."""
+        return self.values
+
+
+def named(batch: Batch) -> Any:
+    """Return the scores with the names of their columns, where they have some of their own."""
+    if batch.columns is None or np.ndim(batch.scores) != 2 or np.shape(batch.scores)[1] != len(batch.columns):
+        return batch.scores
+    return Named(batch.scores, batch.columns)
+
+
+def label_values(batch: Batch) -> NDArray[Any]:
+    """Return the labels of a batch as an array, of whatever kind."""
+    if batch.labels is None:
+        raise InvalidInput(
+            "the scan has no labels", allowed="a column named label, labels or y", hint="name it: label=…"
+        )
+    return np.atleast_1d(as_array(batch.labels, "labels")[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """How batches are read.
+
+    Attributes
+    ----------
+    inputs : {"logits", "probabilities"}
+    embedded : bool
+        Whether they are embeddings, not scores.
+    columns : int
+        Of the scores; two for one score a row.
+    names : tuple or None
+        Of the columns.
+    dtype : dtype of the scores, of all batches together
+    classes : array or None
+        None where they are not known yet.
+    zero : float
+        What a zero is read as, a logarithm; NaN where there is none.
+    exact : bool
+        Whether a zero stays next to nothing (``saturated="exact"``).
+    floors : bool
+        Whether zeros are read at all; False for maps that read them anew.
+    """
+
+    inputs: str
+    embedded: bool
+    columns: int
+    names: tuple[Any, ...] | None
+    dtype: Any
+    classes: NDArray[Any] | None
+    zero: float = np.nan
+    exact: bool = False
+    floors: bool = True
+
+    def scores(self, batch: Batch) -> Scores:
+        """Return the scores of a batch, checked."""
+        values = named(batch)
+        valid = as_embeddings(values) if self.embedded else as_scores(values, self.inputs)
+        if valid.logits.shape[1] != self.columns:
+            raise InvalidInput(
+                "the batches of a scan differ in columns", seen=f"{self.columns} and {valid.logits.shape[1]}"
+            )
+        if self.names is not None and valid.columns is not None and tuple(valid.columns) != tuple(self.names):
+            raise InvalidInput(
+                "the batches of a scan differ in the names or the order of their columns",
+                seen=", ".join(map(str, valid.columns[:6])),
+                allowed=", ".join(map(str, self.names[:6])),
+            )
+        return valid
+
+    def block(self, batch: Batch) -> Block:
+        """Return a batch as a block."""
+        with naming_rows(batch.origin):
+            valid = self.scores(batch)
+            return self.block_of(batch, valid)
+
+    def block_of(self, batch: Batch, valid: Scores) -> Block:
+        """Return a batch whose scores are checked already."""
+        logits = valid.logits
+        if not self.embedded and self.floors and valid.has_minus_infinity:
+            logits = floored(logits) if self.exact else read_zeros(logits, self.zero)
+        width = None if self.embedded else self.columns
+        labels, classes = as_labels(label_values(batch), width, len(logits), self.classes)
+        weights = _weights(batch, len(labels))
+        logits = np.ascontiguousarray(logits, dtype=self.dtype)
+        block = Block(logits, labels, weights, len(classes), part=batch.origin.part)
+        return block if weights is None else block.take(np.flatnonzero(weights))
+
+
+def _weights(batch: Batch, rows: int) -> NDArray[np.float64] | None:
+    """Weights of a batch; all of them may be zero, as long as those of another batch are not."""
+    if batch.weights is None:
+        return None
+    values = np.atleast_1d(as_array(batch.weights, "sample_weight")[0])
+    if values.dtype.kind in "fiub" and values.shape == (rows,) and not values.any():
+        return np.zeros(rows)
+    return as_weights(values, rows)

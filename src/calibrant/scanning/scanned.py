@@ -1,0 +1,223 @@
+"""A scan: rows that need not fit in memory, which go wherever arrays go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidInput
+from ..passes import Block, Data, in_memory, in_passes
+from ..passes.batch import Batch
+from ..passes.statistic import Rows
+from ..passes.survey import SampleSize
+from ..passes.task import Answers, Task, run_tasks
+from ..validation.saturation import zero_level
+from .looking import Seen, Source, Wanted, looked_at
+from .reading import Reading
+from .watching import counted, tell_pass
+
+__all__ = ["Given", "Scan", "refuse_beside_a_scan"]
+
+HELD = 2_000_000  # scores that are read into memory at once: up to there maps are judged by five folds
+HELD_BY_CLUSTERS = 1 << 19  # the same where they are sent: a megabyte or two
+_PILOT, _LEAST_PILOT, _MOST_PILOT = 1 << 20, 4096, 1 << 15  # scores of a pilot; its rows at least and at most
+_JUDGED, _LEAST_JUDGED, _MOST_JUDGED = 1 << 21, 2048, 1 << 16  # the same of rows that judge a fit
+_SENT, _LEAST_SENT, _MOST_SENT = 1 << 18, 1024, 1 << 13  # the same of what one partition sends
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What a fit is given: the data, its classes, the names of its columns, and what a zero is read as (log ε)."""
+
+    data: Data
+    classes: NDArray[Any]
+    columns: tuple[Any, ...] | None
+    zero: float
+
+
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """Rows of a source, read anew for every pass. `calibrant.scan` makes one.
+
+    Attributes
+    ----------
+    source : Source
+    kind : {"logits", "probabilities"} or None
+        What the scores are, where their name says it.
+    maps : tuple of Calibrator
+        Fitted maps that the scores are read through; see `mapped`.
+    sample : int or None
+        Fits and measurements look at so many rows only.
+    """
+
+    source: Source
+    kind: str | None = None
+    maps: tuple[Any, ...] = ()
+    sample: int | None = None
+    _looks: dict[Any, tuple[Reading, Seen]] = field(default_factory=dict, repr=False)
+
+    def mapped(self, calibrator: Any) -> Scan:
+        """Return the rows as a fitted map answers them: their scores are its probabilities.
+
+        Lazily: they are computed at every pass, and nothing of n × K is stored.
+        """
+        if not hasattr(calibrator, "predict_proba") or not hasattr(calibrator, "classes_"):
+            raise InvalidInput("mapped needs a fitted map", seen=type(calibrator).__name__, hint="call fit first")
+        return replace(self, maps=(*self.maps, calibrator))
+
+    def given(self, inputs: str, classes: Any, *, saturated: str | None, embedded: bool) -> Given:
+        """Look at all rows by one pass, and return them as data whose blocks are checked and read anew at each pass.
+
+        ``saturated`` says what a zero means, as for `Calibrator`; None leaves it as it came.
+        """
+        inputs = "probabilities" if self.maps else inputs
+        embedded = embedded and not self.maps
+        reading, seen = self.looked(inputs, classes, saturated, embedded)
+        return Given(self._data(reading, seen), _known(reading), reading.names, _zero(reading, seen))
+
+    def looked(self, inputs: str, classes: Any, saturated: str | None, embedded: bool) -> tuple[Reading, Seen]:
+        """Return how rows are read and what one pass over all of them has seen; once for each way to read them."""
+        key = inputs, None if classes is None else tuple(np.asarray(classes).tolist()), saturated, embedded
+        if key not in self._looks:
+            known = None if classes is None else np.asarray(classes)
+            start = Reading(
+                inputs,
+                embedded,
+                0,
+                None,
+                np.dtype(np.float32),
+                known,
+                exact=saturated == "exact",
+                floors=saturated is not None,
+            )
+            with tell_pass():
+                self._looks[key] = looked_at(self.seen_source, start, self._wanted(embedded))
+        return self._looks[key]
+
+    @property
+    def seen_source(self) -> Source:
+        """The source as the maps show it."""
+        return _Mapped(self.source, self.maps) if self.maps else self.source
+
+    def _wanted(self, embedded: bool) -> Wanted:
+        head = self.source.head()
+        columns = _COLUMNS if head is None else max(2, np.shape(head.scores)[-1] if np.ndim(head.scores) > 1 else 2)
+        cluster = self.source.is_cluster
+        rows = int(np.clip(_PILOT // columns, _LEAST_PILOT, _MOST_PILOT))
+        held = int(np.clip(_JUDGED // columns, _LEAST_JUDGED, _MOST_JUDGED))
+        sent = int(np.clip(_SENT // columns, _LEAST_SENT, _MOST_SENT)) if cluster else None
+        if self.sample is not None:
+            rows, sent = max(rows, self.sample), None
+        return Wanted(SampleSize(rows, held, sent), HELD_BY_CLUSTERS if cluster else HELD)
+
+    def _data(self, reading: Reading, seen: Seen) -> Data:
+        classes = _known(reading)
+        if seen.few is not None:
+            return in_memory(_block(seen.few, len(classes)))
+        if seen.survey is None:
+            raise InvalidInput("sample_weight is zero everywhere", allowed="at least one positive weight")
+        passes = SourcePasses(self.seen_source, reading, seen.rows)
+        data = in_passes(passes, len(classes), reading.columns, reading.dtype, seen.survey.known)
+        return data if self.sample is None else data.pilot(self.sample)
+
+
+_COLUMNS = 64  # of a source that says nothing before its first pass
+
+
+class SourcePasses:
+    """Passes over the batches of a source, each read as a block."""
+
+    def __init__(self, source: Source, reading: Reading, rows: int) -> None:
+        self._source, self._reading, self._rows = source, reading, rows
+
+    def run(self, tasks: Sequence[Task]) -> list[Any]:
+        """Make one pass, and see to it that it has the rows that the first had."""
+        with tell_pass(self._rows):
+            found = self._source.reduce(partial(_answers, tasks=tuple(tasks), reading=self._reading))
+        found = Answers((None,) * len(tasks), 0) if found is None else found
+        rows = found.rows
+        if rows != self._rows:
+            raise InvalidInput(
+                "a scan must start the same batches anew each time",
+                seen=f"{self._rows} rows at first, {rows} now",
+                hint="pass a function that makes a new iterator, not one that returns an iterator used before",
+            )
+        return list(found.found)
+
+
+def _answers(batches: Iterable[Batch], tasks: Sequence[Task], reading: Reading) -> Answers:
+    """One pass over the batches of a partition: what each task found, and how many rows there were."""
+    rows = 0
+
+    def blocks() -> Iterator[Block]:
+        nonlocal rows
+        for batch in counted(batches):
+            count = _length(batch)
+            rows += count
+            if count:
+                yield reading.block(batch)
+
+    found = run_tasks(tasks, blocks())
+    return Answers(tuple(found), rows)
+
+
+def _length(batch: Batch) -> int:
+    return len(batch.scores) if hasattr(batch.scores, "__len__") else np.shape(batch.scores)[0]
+
+
+class _Mapped:
+    """A source read through fitted maps."""
+
+    def __init__(self, source: Source, maps: tuple[Any, ...]) -> None:
+        self._source, self._maps = source, maps
+
+    @property
+    def words(self) -> str:
+        return self._source.words
+
+    @property
+    def is_cluster(self) -> bool:
+        return self._source.is_cluster
+
+    def reduce(self, function: Callable[[Iterable[Batch]], Any]) -> Any:
+        return self._source.reduce(partial(_through, function=function, maps=self._maps))
+
+    def head(self) -> Batch | None:
+        batch = self._source.head()
+        return None if batch is None else _answered(batch, self._maps)
+
+
+def _through(batches: Iterable[Batch], function: Callable[[Iterable[Batch]], Any], maps: tuple[Any, ...]) -> Any:
+    return function(_answered(batch, maps) for batch in batches)
+
+
+def _answered(batch: Batch, maps: tuple[Any, ...]) -> Batch:
+    from .applying import answer
+
+    return answer(batch, maps)
+
+
+def _known(reading: Reading) -> NDArray[Any]:
+    assert reading.classes is not None  # a look ends when they are known
+    return reading.classes
+
+
+def _zero(reading: Reading, seen: Seen) -> float:
+    return np.nan if reading.embedded else zero_level(seen.zeros, len(_known(reading)))
+
+
+def _block(few: Rows, n_classes: int) -> Block:
+    logits, labels, weights = few.columns
+    return Block(np.ascontiguousarray(logits), labels, None if (weights == 1.0).all() else weights, n_classes)
+
+
+def refuse_beside_a_scan(y: Any, sample_weight: Any) -> None:
+    """Raise where labels or weights are given twice."""
+    if y is not None or sample_weight is not None:
+        name = "y" if y is not None else "sample_weight"
+        raise InvalidInput(f"{name} was given beside a scan, which brings its own", hint="pass the scan alone")
