@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from . import _core
 from .threads import get_threads
+from .types import Array, Floats, Integers
 
 __all__ = [
     "best_column",
@@ -27,19 +27,17 @@ __all__ = [
 _PANEL = 64  # bytes of a column of a panel: kPanel of cpp/panels.hpp
 
 
-def inner(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+def inner(a: Array, b: Array) -> float:
     """Return Σ a·b by NumPy's pairwise sum: a threaded BLAS would sum in another order, and wait on a busy machine."""
     return float(np.add.reduce(a * b))
 
 
-def softmax(logits: NDArray[np.floating]) -> NDArray[np.floating]:
+def softmax(logits: Floats) -> Floats:
     """Return softmax over the columns; -inf gives exactly 0."""
     return tempered_softmax(logits, 1.0)
 
 
-def tempered_softmax(
-    logits: NDArray[np.floating], beta: float, weights: tuple[float, float, float] = (1.0, 0.0, 0.0)
-) -> NDArray[np.floating]:
+def tempered_softmax(logits: Floats, beta: float, weights: tuple[float, float, float] = (1.0, 0.0, 0.0)) -> Floats:
     """Return w₀·softmax(β z) + w₁·softmax(z) + w₂/K in one sweep over the rows."""
     logits = np.ascontiguousarray(logits)
     out = np.empty_like(logits)
@@ -47,13 +45,13 @@ def tempered_softmax(
     return out
 
 
-def log_softmax(logits: NDArray[np.floating]) -> NDArray[np.floating]:
+def log_softmax(logits: Floats) -> Floats:
     """Return the logarithm of softmax without leaving the log domain."""
     shifted = logits - logits.max(axis=1, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
 
 
-def log_odds(logits: NDArray[np.floating]) -> NDArray[np.floating]:
+def log_odds(logits: Floats) -> Floats:
     """Return λ_k = z_k - log Σ_{j≠k} exp z_j of every class, exact where p_k itself is rounded to 0 or 1."""
     logits = np.ascontiguousarray(logits)
     out = np.empty_like(logits)
@@ -61,7 +59,7 @@ def log_odds(logits: NDArray[np.floating]) -> NDArray[np.floating]:
     return out
 
 
-def best_column(values: NDArray[np.floating], ties: NDArray[np.floating]) -> NDArray[np.int64]:
+def best_column(values: Floats, ties: Floats) -> Integers:
     """Return the column of each row's largest value; among equals the one with the largest ``ties``."""
     top = values.argmax(axis=1)
     largest = values[np.arange(len(values)), top]
@@ -72,7 +70,7 @@ def best_column(values: NDArray[np.floating], ties: NDArray[np.floating]) -> NDA
     return top
 
 
-def keep_top(probabilities: NDArray[np.floating], logits: NDArray[np.floating]) -> NDArray[np.floating]:
+def keep_top(probabilities: Floats, logits: Floats) -> Floats:
     """Raise the top class by one unit in the last place where rounding has tied it with an earlier column.
 
     For maps that keep the order: two logits so close that their probabilities round to the same float would
@@ -82,7 +80,7 @@ def keep_top(probabilities: NDArray[np.floating], logits: NDArray[np.floating]) 
     return probabilities
 
 
-def panels_of(matrix: NDArray[np.floating], dtype: np.dtype) -> NDArray[np.floating]:
+def panels_of(matrix: Floats, dtype: np.dtype) -> Floats:
     """Return a matrix D as `products` wants it: in panels of a few rows, each column by column, the last filled up."""
     rows, columns = matrix.shape
     height = _PANEL // dtype.itemsize
@@ -92,9 +90,7 @@ def panels_of(matrix: NDArray[np.floating], dtype: np.dtype) -> NDArray[np.float
     return padded.reshape(count, height, columns).swapaxes(1, 2).ravel()
 
 
-def products(
-    x: NDArray[np.floating], panels: NDArray[np.floating], rows: int, threads: int | None = None
-) -> NDArray[np.floating]:
+def products(x: Floats, panels: Floats, rows: int, threads: int | None = None) -> Floats:
     """Return x Dᵀ, D of so many rows in panels. A row of x gives the same bits alone and among others.
 
     A BLAS does not promise that: it takes other kernels for other shapes.

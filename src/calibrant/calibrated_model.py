@@ -22,6 +22,7 @@ from .errors import InvalidInput, caution
 from .fitted_pair import METHODS, FittedPair, Held, fit_map, hold_out, pick_method, scores_of
 from .parameters import AnyOf, Instance, Integer, OneOf, check_parameters
 from .registry import make
+from .types import Floats
 from .validation import as_labels, as_weights
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 delattr(self, name)
         return self
 
-    def predict_proba(self, X: Any) -> NDArray[np.floating]:
+    def predict_proba(self, X: Any) -> Floats:
         """Return calibrated probabilities of shape (n, K), averaged over the ensemble."""
         check_is_fitted(self)
         return _mean([pair.predict_proba(X) for pair in self.calibrated_classifiers_])
@@ -237,7 +238,7 @@ def _target(y: Any) -> NDArray[Any]:
     return y
 
 
-def _mean(parts: list[NDArray[np.floating]]) -> NDArray[np.floating]:
+def _mean(parts: list[Floats]) -> Floats:
     total = parts[0].copy()
     for part in parts[1:]:
         total += part

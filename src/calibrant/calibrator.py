@@ -22,6 +22,7 @@ from .parameters import OneOf, check_parameters
 from .passes import Block, Data, in_memory
 from .scanning import Given, Scan, refuse_beside_a_scan
 from .traits import Traits
+from .types import Array, Floats
 from .validation import Scores, as_embeddings, as_labels, as_scores, as_weights, column_order, says_nothing
 from .validation.saturation import (
     count_zeros,
@@ -45,7 +46,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     A map implements two private methods on validated data: ``_fit(sample)``, which sets attributes ending in an
     underscore and returns a `FitReport`, and ``_map(logits)``, which returns probabilities of the same shape and
     dtype. It declares ``_traits``, and in ``_constraints`` what its parameters may be. Its constructor has, besides
-    its own parameters, ``inputs`` and ``classes``.
+    its own parameters, those of this one, and hands them on.
 
     Parameters
     ----------
@@ -90,6 +91,11 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     _learnt: ClassVar[tuple[str, ...]] = ()  # fitted attributes that hold what was learnt, for `n_parameters_`
     _made_as: str = ""  # the registered name that `calibrant.make` was asked for
     _state_constraints: ClassVar[Mapping[str, Any]] = {}  # the same for fitted attributes read from a file
+
+    def __init__(self, *, inputs: str = "logits", classes: Any = None, saturated: str = "small") -> None:
+        self.inputs = inputs
+        self.classes = classes
+        self.saturated = saturated
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         """Make the subclass known to `files`: saved calibrators may name it."""
@@ -176,7 +182,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         self.fit_report_ = report
         return report
 
-    def predict_proba(self, scores: Any) -> NDArray[np.floating]:
+    def predict_proba(self, scores: Any) -> Floats:
         """Return calibrated probabilities: (n, K), rows on the simplex, float32 for float32 scores."""
         valid = self._scores_to_map(scores)
         answer = self._map(valid.logits)
@@ -209,17 +215,17 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     def _fit_rows(self, sample: Block) -> FitReport:
         raise NotImplementedError
 
-    def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    def _map(self, logits: Floats) -> Floats:
         """Probabilities for validated logits, which may hold -inf (a class that cannot be)."""
         raise NotImplementedError
 
-    def _map_logits(self, logits: NDArray[np.floating]) -> NDArray[np.floating] | None:
+    def _map_logits(self, logits: Floats) -> Floats | None:
         """The map's answer as logits, where it is exact without a logarithm: for the next link of a chain."""
         return None
 
     # Shared ---------------------------------------------------------------------------------------------------
 
-    def link_logits(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    def link_logits(self, logits: Floats) -> Floats:
         """Return the answer as finite logits, which the next link of a chain is fitted on and applied to.
 
         What a map has rounded to zero becomes next to nothing; a class that was masked out stays so.
@@ -289,9 +295,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):
 class Frequencies:
     """Answers the share of each class for any row: what is known without a map where there are no scores."""
 
-    class_weights: NDArray[np.float64]
+    class_weights: Array
 
-    def __call__(self, rows: NDArray[np.floating]) -> NDArray[np.float64]:
+    def __call__(self, rows: Floats) -> Array:
         """Return the shares, a row for each row."""
         return np.tile(self.class_weights / self.class_weights.sum(), (len(rows), 1))
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import _check_method_params
 
 from .calibrator import Calibrator
 from .errors import InvalidInput
+from .types import Array, Floats, Integers
 
 __all__ = ["METHODS", "FittedPair", "Held", "fit_map", "hold_out", "pick_method", "scores_of"]
 
@@ -24,9 +25,9 @@ _NEVER = {"logits": -np.inf, "probabilities": 0.0}
 class Held:
     """Scores of rows that an estimator was not trained on, with their label indices and weights."""
 
-    scores: NDArray[np.floating]
-    labels: NDArray[np.int64]
-    weights: NDArray[np.float64] | None
+    scores: Floats
+    labels: Integers
+    weights: Array | None
 
     @staticmethod
     def joined(parts: list[Held]) -> Held:
@@ -48,11 +49,11 @@ class FittedPair:
     classes: NDArray[Any]
     response_method: str
 
-    def scores(self, X: Any) -> NDArray[np.floating]:
+    def scores(self, X: Any) -> Floats:
         """Return the estimator's scores, one column a class."""
         return scores_of(self.estimator, X, self.classes, self.response_method)
 
-    def predict_proba(self, X: Any) -> NDArray[np.floating]:
+    def predict_proba(self, X: Any) -> Floats:
         """Return the calibrated probabilities."""
         return self.calibrator.predict_proba(self.scores(X))
 
@@ -69,7 +70,7 @@ def pick_method(estimator: Any, wanted: str) -> str:
     )
 
 
-def scores_of(estimator: Any, X: Any, classes: NDArray[Any], method: str) -> NDArray[np.floating]:
+def scores_of(estimator: Any, X: Any, classes: NDArray[Any], method: str) -> Floats:
     """Scores with one column for each of ``classes``, in their order, whatever the estimator has seen of them."""
     with np.errstate(divide="ignore"):  # the logarithm of an exact zero is -inf, and that is what it should be
         scores = np.asarray(getattr(estimator, method)(X))
@@ -99,7 +100,7 @@ def fit_map(calibrator: Calibrator, held: Held, method: str) -> Calibrator:
 
 def hold_out(
     estimator: Any, X: Any, y: Any, train: Any, test: Any, classes: NDArray[Any], method: str, params: Any
-) -> tuple[Any, NDArray[np.floating]]:
+) -> tuple[Any, Floats]:
     """Fit the estimator on one part of the rows and score the other."""
     chosen = _check_method_params(X, params=params, indices=train)
     estimator.fit(_safe_indexing(X, train), _safe_indexing(y, train), **chosen)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..types import Array
 from .priors import Prior
 from .problem import Curvature, Point, Problem, Solved, solve
 from .report import FitReport
 
 __all__ = ["Fitted", "fit_by_evidence", "fit_with", "only_start"]
 
-Array = NDArray[np.float64]
 _STEPS, _FEWER, _MANY = 40, 6, 100_000  # steps towards the precisions; fewer for many parameters, as each takes long
 _LOOSE = 30.0  # times the tolerance: precisions need no sharp optimum
 _WEIGHT = 0.5  # the rule's word on a precision, in parameters

@@ -20,12 +20,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from ..arrays import row_blocks, softmax
 from ..errors import caution
 from ..passes import Block, Data
+from ..types import Array, Floats, Integers
 from .report import FitReport
 
 __all__ = [
@@ -42,21 +42,21 @@ __all__ = [
     "tell",
 ]
 
-Answer = Callable[[NDArray[np.floating]], NDArray[np.floating]]
+Answer = Callable[[Floats], Floats]
 FOLDS = 5
 _ONE_FOLD = 2_000_000  # scores above which one fold tells as much as all
 _EXACT_BELOW = 80.0  # nats: a float32 holds probabilities down to exp(-87) with all its digits
 _PILOT = 1000  # rows that tell the spread of the differences well enough: to about three per cent
 
 
-def label_losses(probabilities: NDArray[np.floating], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+def label_losses(probabilities: Floats, labels: Integers) -> Array:
     """Return -log of the probability of each row's label; infinite where that is zero."""
     chosen = probabilities[np.arange(len(labels)), labels].astype(np.float64)
     with np.errstate(divide="ignore"):
         return -np.log(chosen)
 
 
-def row_losses(loss: str, probabilities: NDArray[np.floating], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+def row_losses(loss: str, probabilities: Floats, labels: Integers) -> Array:
     """Return each row's log-loss ("nll") or squared distance to the one-hot label ("brier")."""
     if loss == "nll":
         return label_losses(probabilities, labels)
@@ -64,7 +64,7 @@ def row_losses(loss: str, probabilities: NDArray[np.floating], labels: NDArray[n
     return np.einsum("ij,ij->i", probabilities, probabilities, dtype=np.float64) - 2 * chosen + 1
 
 
-def raw_losses(loss: str, logits: NDArray[np.floating], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+def raw_losses(loss: str, logits: Floats, labels: Integers) -> Array:
     """Return `row_losses` of scores as they came, finite also where a probability is too small for a float."""
     losses = row_losses(loss, softmax(logits), labels)
     lost = np.flatnonzero(losses > _EXACT_BELOW) if loss == "nll" else []
@@ -78,7 +78,7 @@ def raw_losses(loss: str, logits: NDArray[np.floating], labels: NDArray[np.int64
 class Comparison:
     """Sums over judged rows: of w, w·before, w·after, and of w², w²·d, w²·d² with d = after - before."""
 
-    sums: NDArray[np.float64]
+    sums: Array
 
     def __add__(self, other: Comparison) -> Comparison:
         return Comparison(self.sums + other.sums)
@@ -109,7 +109,7 @@ class Comparison:
         return float(np.sqrt(max(spread, 0.0)) / self.total)
 
     @classmethod
-    def of(cls, before: NDArray[np.float64], after: NDArray[np.float64], weights: NDArray[np.float64]) -> Comparison:
+    def of(cls, before: Array, after: Array, weights: Array) -> Comparison:
         """Return the sums of rows with these losses and weights."""
         counted = weights > 0
         w, b, a = weights[counted], before[counted], after[counted]
@@ -129,7 +129,7 @@ def compare_losses(block: Block, before: Answer, after: Answer, loss: str = "nll
     return found
 
 
-def _losses(answer: Answer, loss: str, logits: NDArray[np.floating], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+def _losses(answer: Answer, loss: str, logits: Floats, labels: Integers) -> Array:
     """Losses of a map's answers; those of the scores as they came need not go through a float."""
     if answer is softmax:
         return raw_losses(loss, logits, labels)

@@ -17,19 +17,18 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _core
 from ..arrays import inner, row_blocks, tempered_softmax
 from ..passes import Block, Data
 from ..threads import get_threads
+from ..types import Array, Floats
 from .solvers.simplex import Sums
 
 __all__ = ["ENSEMBLE", "Answers", "Mixing", "Part", "label_columns"]
 
-Array = NDArray[np.float64]
 Part = float | Literal["answered"] | None
-Answers = Callable[[NDArray[np.floating]], Iterable[tuple[int, NDArray[np.floating]]]]
+Answers = Callable[[Floats], Iterable[tuple[int, Floats]]]
 """From logits to the probabilities of the parts that maps answer, each with its position."""
 
 ENSEMBLE: tuple[Part, ...] = (None, 1.0, 0.0)  # the parts of ensemble temperature scaling
@@ -160,7 +159,7 @@ def _square_sums(block: Block, mixing: Mixing, log_betas: Array) -> Array:
     return out
 
 
-def _vectors(logits: NDArray[np.floating], mixing: Mixing, log_betas: Array) -> Array:
+def _vectors(logits: Floats, mixing: Mixing, log_betas: Array) -> Array:
     m, f = len(mixing.parts), len(log_betas)
     z = logits.astype(np.float64)  # rounding in float32 would mislead the search
     out = np.empty((m + 2 * f, *z.shape))

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..passes import Data
+from ..types import Array
 from .mixing import Mixing
 from .solvers.simplex import Found, Sums, minimise_on_simplex
 
 __all__ = ["best_mixture", "best_weights"]
 
-Array = NDArray[np.float64]
 Bounds = tuple[float, float]
 _PILOTS = (4000, 1000)  # rows that tell where to start on all of them, and on these; the fewest are scanned for basins
 _ARRIVED = 1e-10  # of the mean loss: what a last step would still gain

@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..arrays import softmax
 from ..passes import Data
+from ..types import Array, Floats
 from .judge import FOLDS, Comparison, compare_losses, judged
 from .problem import Curvature, Point, Problem, solve
 from .report import FitReport
 
 __all__ = ["Choice", "choose", "with_choice"]
 
-Array = NDArray[np.float64]
-Answer = Callable[[NDArray[np.floating]], NDArray[np.floating]]
+Answer = Callable[[Floats], Floats]
 _ONE_FOLD, _TWO_FOLDS = 2_000_000, 300_000  # above so many scores one held-out fold, or two, tell as much as all
 _STEP = 10**0.7  # from one strength to the next: the held-out loss is flat around its minimum
 _LOOSE = 20.0  # times the tolerance, along the path: what is compared there differs in the fourth digit

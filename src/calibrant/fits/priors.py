@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from ..types import Array, Integers
 
 __all__ = ["LEAST", "Prior", "odir", "parts_of", "ridge", "structured"]
 
-Array = NDArray[np.float64]
 LEAST = 0.1  # precision of what no prior holds: keeps what no row speaks about (a class that never occurs) finite
 
 
@@ -17,7 +17,7 @@ LEAST = 0.1  # precision of what no prior holds: keeps what no row speaks about 
 class Prior:
     """Parameter j has the prior N(0, 1 / (α_g s_j)), g its group and s its shape; those of shape 0 are free."""
 
-    groups: NDArray[np.int64]
+    groups: Integers
     shape: Array
 
     def penalty(self, precisions: Array) -> Array:
@@ -30,7 +30,7 @@ class Prior:
         return np.asarray(sums, dtype=np.float64)
 
 
-def parts_of(k: int, size: int) -> NDArray[np.int64]:
+def parts_of(k: int, size: int) -> Integers:
     """Return the part of each parameter of a linear map of K classes, class by class.
 
     0: a class's own slope; 1: weights between classes; 2: intercepts; 3: how sure a row is. With two parameters a class

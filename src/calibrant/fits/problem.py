@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..passes import Data
+from ..types import Array
 from .priors import Prior
 from .solvers.many import minimise
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Curvature", "Metric", "Outlook", "PlainOutlook", "Point", "Problem", "Solved", "Sums", "solve"]
 
-Array = NDArray[np.float64]
 _TOLERANCE = 3e-7  # of the loss of a row: the fourth digit of a probability does not see it
 _SHARE = 3e-4  # of a nat for each parameter that the rows determine: there are many where there are many classes
 

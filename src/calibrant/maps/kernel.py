@@ -124,9 +124,7 @@ class KCal(Projected):
         self.random_state = random_state
         self.capacity = capacity
         self.keep = keep
-        self.inputs = inputs
-        self.classes = classes
-        self.saturated = saturated
+        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
 
     @property
     def traits(self) -> Traits:

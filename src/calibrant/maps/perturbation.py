@@ -111,9 +111,7 @@ class Hoki(Calibrator):
         self.max_iterations = max_iterations
         self.init = init
         self.random_state = random_state
-        self.inputs = inputs
-        self.classes = classes
-        self.saturated = saturated
+        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
 
     def predict_confidence(self, scores: Any) -> Array:
         """Return the calibrated confidence in each row's top label, as the paper's Algorithm 2 gives it."""

@@ -6,25 +6,24 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..arrays import keep_top
 from ..calibrator import Calibrator
 from ..maps.scaling._linear_stack import LinearMap, LinearStack
 from ..maps.scaling.trivial import Uniform
+from ..types import Array, Floats
 from ..validation.saturation import finite_logs
 from .chain import Chain
 
 __all__ = ["Blend", "matrices_of"]
 
-Scores = NDArray[np.floating]
-Weighed = tuple[Callable[[Scores], Scores], float]
+Weighed = tuple[Callable[[Floats], Floats], float]
 
 
 class Blend:
     """Σ wᵢ pᵢ of fitted parts: chains that begin alike share that answer, and linear maps share a sweep."""
 
-    def __init__(self, parts: list[Calibrator], weights: NDArray[np.float64]) -> None:
+    def __init__(self, parts: list[Calibrator], weights: Array) -> None:
         weighed = list(zip(parts, weights.tolist(), strict=True))
         self._level = sum(weight for part, weight in weighed if type(part) is Uniform)
         self._keeps = all(part.traits.preserves_accuracy for part in parts)
@@ -33,7 +32,7 @@ class Blend:
         single = group is not None and group.link is None and group.stack is None and len(group.answers) == 1
         self._only = group.answers[0] if group is not None and single else None
 
-    def __call__(self, logits: Scores) -> Scores:
+    def __call__(self, logits: Floats) -> Floats:
         """Return the mixture's probabilities."""
         logits = np.ascontiguousarray(logits)
         total = np.empty_like(logits)
@@ -42,7 +41,7 @@ class Blend:
             group.add_to(total, logits)
         return keep_top(total, logits) if self._keeps else total
 
-    def link_logits(self, logits: Scores) -> Scores:
+    def link_logits(self, logits: Floats) -> Floats:
         """Return the answer as finite logits; one part that is mixed with the uniform distribution takes one sweep."""
         if self._only is None:
             return finite_logs(self(logits), logits)
@@ -50,7 +49,7 @@ class Blend:
         return finite_logs(answer(logits), logits, weight, self._level / logits.shape[1], keeps_top=self._keeps)
 
 
-def matrices_of(parts: list[Calibrator]) -> list[NDArray[np.float64]]:
+def matrices_of(parts: list[Calibrator]) -> list[Array]:
     """Return the weights of the linear maps among the parts, which a blend has put together."""
     last = [part.parts_[-1] if isinstance(part, Chain) else part for part in parts]
     return [part.weights_ for part in last if isinstance(part, LinearMap)]
@@ -63,7 +62,7 @@ class _Group(NamedTuple):
     stack: LinearStack | None  # of the linear maps
     answers: list[Weighed]  # of the others
 
-    def add_to(self, total: Scores, logits: Scores) -> None:
+    def add_to(self, total: Floats, logits: Floats) -> None:
         rows = logits if self.link is None else self.link.link_logits(logits)
         if self.stack is not None:
             self.stack.add_to(total, rows)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..calibrator import Calibrator
 from ..passes import Data
+from ..types import Floats
 from .chain import Chain, Link
 
 __all__ = ["Parts", "alike", "effective_parameters", "fitted_parts", "share_links"]
@@ -22,9 +22,9 @@ class Parts:
 
     maps: Sequence[tuple[int, Calibrator]]
 
-    def __call__(self, logits: NDArray[np.floating]) -> Iterator[tuple[int, NDArray[np.floating]]]:
+    def __call__(self, logits: Floats) -> Iterator[tuple[int, Floats]]:
         """Yield the position and the probabilities of each part."""
-        linked: dict[int, NDArray[np.floating]] = {}
+        linked: dict[int, Floats] = {}
         for i, part in self.maps:
             if not isinstance(part, Chain) or len(part.parts_) < 2:
                 yield i, part._map(logits)

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
 from ..calibrator import Calibrator
@@ -17,6 +16,7 @@ from ..fits.report import FitReport
 from ..parameters import OneOf
 from ..passes import Data
 from ..traits import Traits, most_of, weakest
+from ..types import Floats
 from .composition import Composition
 
 if TYPE_CHECKING:
@@ -51,9 +51,7 @@ class Chain(Composition):
         self, parts: Sequence[Calibrator], *, inputs: str = "logits", classes: Any = None, saturated: str = "small"
     ) -> None:
         self.parts = parts
-        self.inputs = inputs
-        self.classes = classes
-        self.saturated = saturated
+        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
 
     @property
     def traits(self) -> Traits:
@@ -94,24 +92,24 @@ class Chain(Composition):
             details={"parts": reports, **counted},
         )
 
-    def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    def _map(self, logits: Floats) -> Floats:
         return self.parts_[-1]._map(self._linked(self.parts_[:-1], logits))
 
-    def map_behind(self, answer: NDArray[np.floating]) -> NDArray[np.floating]:
+    def map_behind(self, answer: Floats) -> Floats:
         """Return probabilities from the answer of the first link, as logits; for chains of two links or more."""
         return self.parts_[-1]._map(self._linked(self.parts_[1:-1], answer))
 
-    def _map_logits(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    def _map_logits(self, logits: Floats) -> Floats:
         return self._linked(self.parts_, logits)
 
     @staticmethod
-    def _linked(links: list[Calibrator], logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    def _linked(links: list[Calibrator], logits: Floats) -> Floats:
         for link in links:
             logits = link.link_logits(logits)
         return logits
 
     @available_if(lambda chain: hasattr(chain.parts[-1], "predict_marginals"))
-    def predict_marginals(self, scores: Any) -> NDArray[np.floating]:
+    def predict_marginals(self, scores: Any) -> Floats:
         """Return the marginals of the last part, where it has any (a one-versus-rest lift)."""
         logits = self._linked(self.parts_[:-1], self._scores_to_map(scores).logits)
         return cast("OneVsRest", self.parts_[-1])._marginals(logits)

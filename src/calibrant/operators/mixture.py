@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..arrays import softmax
 from ..calibrator import Calibrator
@@ -24,13 +23,13 @@ from ..maps.scaling.trivial import Identity, Uniform
 from ..parameters import AnyOf, Instance, Integer, OneOf
 from ..passes import Data
 from ..traits import Target, Traits, most_of, weakest
+from ..types import Array, Floats
 from ._blend import Blend, matrices_of
 from ._parts import Parts, effective_parameters, fitted_parts, share_links
 from .composition import Composition
 
 __all__ = ["Mixture"]
 
-Array = NDArray[np.float64]
 _TARGETS: tuple[Target, ...] = ("top label", "each class", "full")
 
 
@@ -95,9 +94,7 @@ class Mixture(Composition):
         self.weights = weights
         self.loss = loss
         self.cv = cv
-        self.inputs = inputs
-        self.classes = classes
-        self.saturated = saturated
+        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
 
     @property
     def traits(self) -> Traits:
@@ -203,10 +200,10 @@ class Mixture(Composition):
 
     # Answering ------------------------------------------------------------------------------------------------
 
-    def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    def _map(self, logits: Floats) -> Floats:
         return self._blend(logits)
 
-    def link_logits(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    def link_logits(self, logits: Floats) -> Floats:
         """Return the answer as finite logits, see `Calibrator.link_logits`."""
         return self._blend.link_logits(logits)
 
@@ -257,7 +254,7 @@ class _Mixed:
     answers: Any
     weights: Array
 
-    def __call__(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    def __call__(self, logits: Floats) -> Floats:
         total = np.zeros_like(logits)
         for i, p in self.answers(logits):
             total += p * logits.dtype.type(self.weights[i])

@@ -23,6 +23,7 @@ from ..parameters import OneOf
 from ..passes import Block, Data
 from ..threads import get_threads
 from ..traits import Preserves, Traits
+from ..types import Floats, Integers
 
 __all__ = ["OneVsRest", "prior_groups"]
 
@@ -68,7 +69,7 @@ class OneVsRest(Calibrator):
     _identifier = "one-vs-rest"
     _constraints: ClassVar[Mapping[str, Any]] = {"normalize": OneOf("sum", "softmax")}
     maps_: list[BinaryMap]
-    groups_: NDArray[np.int64]
+    groups_: Integers
 
     def __init__(
         self,
@@ -83,9 +84,7 @@ class OneVsRest(Calibrator):
         self.binary_map = binary_map
         self.share = share
         self.normalize = normalize
-        self.inputs = inputs
-        self.classes = classes
-        self.saturated = saturated
+        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
 
     @property
     def traits(self) -> Traits:
@@ -97,7 +96,7 @@ class OneVsRest(Calibrator):
             "binary", promise, "each class", growth if shared else f"K·{growth}", sees=self.binary_map.traits.sees
         )
 
-    def predict_marginals(self, scores: Any) -> NDArray[np.floating]:
+    def predict_marginals(self, scores: Any) -> Floats:
         """Return each class' probability against the rest, before normalisation: (n, K), rows need not sum to 1."""
         return self._marginals(self._scores_to_map(scores).logits)
 
@@ -145,7 +144,7 @@ class OneVsRest(Calibrator):
     def _count_parameters(self) -> float:
         return sum(fitted._count_parameters() for fitted in self.maps_)
 
-    def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    def _map(self, logits: Floats) -> Floats:
         if self._is_binary:
             return self.maps_[0]._map(logits)
         logits = np.ascontiguousarray(logits)
@@ -159,7 +158,7 @@ class OneVsRest(Calibrator):
         _core.normalize_rows(logits, keep_top, get_threads(), marginals)
         return marginals
 
-    def _marginals(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    def _marginals(self, logits: Floats) -> Floats:
         if self._is_binary:
             return self.maps_[0]._map(logits)
         return self._stack(logits.dtype)[0].marginals(np.ascontiguousarray(logits))
@@ -180,7 +179,7 @@ class OneVsRest(Calibrator):
     def _is_binary(self) -> bool:
         return len(self.groups_) == 2 and self.groups_[0] != self.groups_[1]
 
-    def _group_classes(self, data: Data) -> NDArray[np.int64]:
+    def _group_classes(self, data: Data) -> Integers:
         if not isinstance(self.share, str):
             return _explicit_groups(self.share, self.classes_)
         if self.share == "none":
@@ -220,7 +219,7 @@ def _require_one_score(piece: Any, name: str) -> None:
         )
 
 
-def prior_groups(counts: NDArray[Any]) -> NDArray[np.int64]:
+def prior_groups(counts: NDArray[Any]) -> Integers:
     """Group classes of similar prior.
 
     The classes are walked through from the rarest on. A group closes before a class whose prior is more than
@@ -242,7 +241,7 @@ def prior_groups(counts: NDArray[Any]) -> NDArray[np.int64]:
     return groups
 
 
-def _too_few(data: Data, groups: NDArray[np.int64]) -> str:
+def _too_few(data: Data, groups: Integers) -> str:
     """Say so where half of the classes have maps of fewer positives than there are folds to judge them by.
 
     Below that the folds cannot each have a row of the class, and a gain seen on average over classes says nothing of
@@ -255,7 +254,7 @@ def _too_few(data: Data, groups: NDArray[np.int64]) -> str:
     return f"{data.n} rows are few for {count} maps, half of the classes have {positives:g} or fewer in theirs"
 
 
-def _explicit_groups(share: Sequence[Sequence[Any]], classes: NDArray[Any]) -> NDArray[np.int64]:
+def _explicit_groups(share: Sequence[Sequence[Any]], classes: NDArray[Any]) -> Integers:
     place = {c: i for i, c in enumerate(classes.tolist())}
     groups = np.full(len(classes), -1, dtype=np.int64)
     for g, members in enumerate(share):
@@ -278,7 +277,7 @@ def _compare_both(block: Block, before: Answer, fitted: Answer, without: Answer)
     return compare_losses(block, before, fitted), compare_losses(block, before, without)
 
 
-def _log_odds_of(marginals: NDArray[np.floating]) -> NDArray[np.floating]:
+def _log_odds_of(marginals: Floats) -> Floats:
     """Log-odds with the certain ones at the largest finite value, so that softmax can compare them."""
     most = np.finfo(marginals.dtype).max / 4
     with np.errstate(divide="ignore"):

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..arrays import softmax
 from ..calibrator import Calibrator
@@ -21,6 +20,7 @@ from ..maps.scaling.trivial import Uniform
 from ..parameters import OneOf
 from ..passes import Data
 from ..traits import Traits
+from ..types import Floats
 from .chain import Chain, Link
 from .mixture import Mixture
 
@@ -77,9 +77,7 @@ class StructuredScaling(Calibrator):
         self, shape: str = "matrix", *, inputs: str = "logits", classes: Any = None, saturated: str = "small"
     ) -> None:
         self.shape = shape
-        self.inputs = inputs
-        self.classes = classes
-        self.saturated = saturated
+        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
 
     @property
     def traits(self) -> Traits:
@@ -112,7 +110,7 @@ class StructuredScaling(Calibrator):
     def _count_parameters(self) -> float:
         return self.chain_._count_parameters()
 
-    def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    def _map(self, logits: Floats) -> Floats:
         return self.chain_._map(logits)
 
     @classmethod

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..types import Array, Floats, Integers
+
 __all__ = ["Block"]
 
 Value = TypeVar("Value")
@@ -33,9 +35,9 @@ class Block:
         The partition of a cluster that the rows are in.
     """
 
-    logits: NDArray[np.floating]
-    labels: NDArray[np.int64]
-    weights: NDArray[np.float64] | None
+    logits: Floats
+    labels: Integers
+    weights: Array | None
     n_classes: int
     part: int = 0
     _kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
@@ -51,7 +53,7 @@ class Block:
         return float(self.n) if self.weights is None else float(self.weights.sum())
 
     @property
-    def weight_array(self) -> NDArray[np.float64]:
+    def weight_array(self) -> Array:
         """The weights, as ones where none were given."""
         return np.ones(self.n) if self.weights is None else self.weights
 
@@ -60,11 +62,11 @@ class Block:
         weights = None if self.weights is None else self.weights[rows]
         return Block(np.ascontiguousarray(self.logits[rows]), self.labels[rows], weights, self.n_classes, self.part)
 
-    def with_logits(self, logits: NDArray[np.floating]) -> Block:
+    def with_logits(self, logits: Floats) -> Block:
         """Return the same rows with other scores."""
         return Block(np.ascontiguousarray(logits), self.labels, self.weights, self.n_classes, self.part)
 
-    def with_weights(self, weights: NDArray[np.float64] | None) -> Block:
+    def with_weights(self, weights: Array | None) -> Block:
         """Return the same rows with other weights."""
         return replace(self, weights=weights)
 

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..types import Array
 from .block import Block
 from .engines.memory import MemoryEngine
 from .engines.stream import PassEngine, Stream
@@ -80,7 +80,7 @@ class Data:
         return int(self._counted[1].sum())
 
     @property
-    def class_weights(self) -> NDArray[np.float64]:
+    def class_weights(self) -> Array:
         """The weight of the rows of each class."""
         return self._counted[0]
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from ..threads import get_threads
+from ..types import Array, Integers
 from .block import Block
 from .statistic import Rows
 
@@ -64,14 +65,14 @@ class FoldPlan:
     count: int
     frequent: Keys
     dealt: Keys | None = None
-    fold_of: NDArray[np.int64] | None = None
-    before: Mapping[int, NDArray[np.int64]] = field(default_factory=dict)
+    fold_of: Integers | None = None
+    before: Mapping[int, Integers] = field(default_factory=dict)
 
-    def start(self) -> Callable[[Block], NDArray[np.int64]]:
+    def start(self) -> Callable[[Block], Integers]:
         """Return a function from the blocks of one pass to the folds of their rows."""
-        seen: dict[int, NDArray[np.int64]] = {}
+        seen: dict[int, Integers] = {}
 
-        def folds(block: Block) -> NDArray[np.int64]:
+        def folds(block: Block) -> Integers:
             keys = block.kept(row_keys).copy()
             if block.part not in seen:
                 seen[block.part] = self.before.get(block.part, np.zeros(len(self.frequent), dtype=np.int64)).copy()
@@ -80,13 +81,13 @@ class FoldPlan:
 
         return folds
 
-    def of_rows(self, keys: Keys, weights: NDArray[np.float64]) -> NDArray[np.int64]:
+    def of_rows(self, keys: Keys, weights: Array) -> Integers:
         """Return the folds of all rows, where their keys and weights are at hand."""
         apart = keys.copy()
         _tell_apart(apart, weights, self.frequent, np.zeros(len(self.frequent), dtype=np.int64))
         return self._of_keys(apart)
 
-    def _of_keys(self, keys: Keys) -> NDArray[np.int64]:
+    def _of_keys(self, keys: Keys) -> Integers:
         if self.dealt is None or self.fold_of is None:
             return (keys % np.uint64(self.count)).astype(np.int64)
         place = np.minimum(np.searchsorted(self.dealt, keys), len(self.dealt) - 1)
@@ -127,7 +128,7 @@ def _all_keys(block: Block) -> Rows:
     return Rows(counted_keys(block), block.labels[weights > 0], weights[weights > 0])
 
 
-def cell_counts(block: Block) -> NDArray[np.int64]:
+def cell_counts(block: Block) -> Integers:
     """One pass: the rows by cell of their keys."""
     return np.bincount((counted_keys(block) % np.uint64(_BUCKETS)).astype(np.int64), minlength=_BUCKETS)
 
@@ -137,8 +138,8 @@ class KeyCounts:
     """How many rows have a key, by key and partition."""
 
     keys: Keys
-    parts: NDArray[np.int64]
-    counts: NDArray[np.int64]
+    parts: Integers
+    counts: Integers
 
     def __add__(self, other: KeyCounts) -> KeyCounts:
         keys = np.concatenate([self.keys, other.keys])
@@ -151,13 +152,13 @@ class KeyCounts:
         return KeyCounts(keys[first], parts[first], total)
 
 
-def _keys_in_cells(block: Block, cells: NDArray[np.int64]) -> KeyCounts:
+def _keys_in_cells(block: Block, cells: Integers) -> KeyCounts:
     keys = counted_keys(block)
     own, counts = np.unique(keys[np.isin((keys % np.uint64(_BUCKETS)).astype(np.int64), cells)], return_counts=True)
     return KeyCounts(own, np.full(len(own), block.part), counts)
 
 
-def _dealt_plan(keys: Keys, labels: NDArray[np.int64], weights: NDArray[np.float64], count: int) -> FoldPlan:
+def _dealt_plan(keys: Keys, labels: Integers, weights: Array, count: int) -> FoldPlan:
     distinct, counts = np.unique(keys, return_counts=True)
     frequent = distinct[counts > max(_ALIKE, len(keys) // _LARGE_SHARE)]
     keys = keys.copy()
@@ -168,7 +169,7 @@ def _dealt_plan(keys: Keys, labels: NDArray[np.int64], weights: NDArray[np.float
     return FoldPlan(count, frequent, dealt, turn % count)
 
 
-def _tell_apart(keys: Keys, weights: NDArray[np.float64], frequent: Keys, seen: NDArray[np.int64]) -> None:
+def _tell_apart(keys: Keys, weights: Array, frequent: Keys, seen: Integers) -> None:
     """Give each row of a frequent content a key of its own; ``seen`` counts those of earlier blocks, and is updated."""
     if not len(frequent):
         return

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ..types import Array, Floats, Integers, Mask
 from .block import Block
 from .folds import counted_keys
 
@@ -35,9 +36,9 @@ class Bottom:
     """
 
     keys: NDArray[np.uint64]
-    logits: NDArray[np.floating]
-    labels: NDArray[np.int64]
-    weights: NDArray[np.float64]
+    logits: Floats
+    labels: Integers
+    weights: Array
     most: int
     end: int | None = None
 
@@ -59,7 +60,7 @@ class Bottom:
         some = slice(0, rows)
         return Block(np.ascontiguousarray(self.logits[some]), self.labels[some], self.weights[some], n_classes)
 
-    def chosen(self, which: NDArray[np.bool_]) -> Bottom:
+    def chosen(self, which: Mask) -> Bottom:
         """Return some of the rows."""
         return replace(
             self,
@@ -83,7 +84,7 @@ def bottom_of(keys: NDArray[np.uint64], block: Block, most: int) -> Bottom:
     return _reduced(keys[chosen], block.logits[chosen], block.labels[chosen], weights, most)
 
 
-def _smallest(keys: NDArray[np.uint64], rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+def _smallest(keys: NDArray[np.uint64], rows: Integers, most: int) -> Integers:
     """Return the rows of the ``most`` smallest keys, in order; a first cut looks at no more keys than are likely."""
     for likely in (most + most // 4, len(rows)):
         few = rows
@@ -98,9 +99,9 @@ def _smallest(keys: NDArray[np.uint64], rows: NDArray[np.int64], most: int) -> N
 
 def _reduced(
     keys: NDArray[np.uint64],
-    logits: NDArray[np.floating],
-    labels: NDArray[np.int64],
-    weights: NDArray[np.float64],
+    logits: Floats,
+    labels: Integers,
+    weights: Array,
     most: int,
     end: int | None = None,
 ) -> Bottom:
@@ -117,12 +118,12 @@ def _reduced(
     return Bottom(keys[kept], np.ascontiguousarray(logits[kept]), labels[kept], total, most, end)
 
 
-def _first_of_keys(ordered: NDArray[np.uint64]) -> NDArray[np.int64]:
+def _first_of_keys(ordered: NDArray[np.uint64]) -> Integers:
     """Return where each key begins among keys in order."""
     return np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(ordered)])
 
 
-def _bit_hash(logits: NDArray[np.floating]) -> NDArray[np.uint64]:
+def _bit_hash(logits: Floats) -> NDArray[np.uint64]:
     bits = np.ascontiguousarray(logits, dtype=np.float64).view(np.uint64)
     multipliers = np.cumprod(np.full(bits.shape[1], _EXACT, dtype=np.uint64), dtype=np.uint64)
     return (bits * multipliers).sum(axis=1, dtype=np.uint64)

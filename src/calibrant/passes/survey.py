@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..types import Integers
 from .block import Block
 from .folds import Keys, cell_counts, counted_keys
 from .sample import Bottom, bottom_of
@@ -43,7 +43,7 @@ class Survey:
 
     counts: Counts
     firsts: tuple[Counts, ...]
-    cells: NDArray[np.int64]
+    cells: Integers
     sample: Bottom
     held: Bottom
 
@@ -79,7 +79,7 @@ class Known:
     """
 
     counts: Counts
-    cells: NDArray[np.int64] | None = None
+    cells: Integers | None = None
     sample: Bottom | None = None
     folds: Mapping[int, Known] = field(default_factory=dict)
 

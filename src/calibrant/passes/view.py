@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..types import Array, Integers
 from .block import Block
 from .folds import FoldPlan
 
 __all__ = ["Counts", "FoldView", "MapView", "View", "column_weights", "start"]
 
 View = Callable[[Block], Block]
-Counts = tuple[NDArray[np.float64], NDArray[np.int64]]  # weight, and number, of the rows of each class
+Counts = tuple[Array, Integers]  # weight, and number, of the rows of each class
 _COPIED = 2_000_000  # scores of a block up to which the rows left are copied; beyond, others get a weight of zero
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..errors import InvalidInput
 from ..passes import Block
 from ..passes.batch import Batch, Origin
+from ..types import Array
 from ..validation import as_embeddings, as_labels, as_scores, as_weights
 from ..validation.arrays import as_array
 from ..validation.saturation import floored, read_zeros
@@ -138,7 +139,7 @@ class Reading:
         return block if weights is None else block.take(np.flatnonzero(weights))
 
 
-def _weights(batch: Batch, rows: int) -> NDArray[np.float64] | None:
+def _weights(batch: Batch, rows: int) -> Array | None:
     """Weights of a batch; all of them may be zero, as long as those of another batch are not."""
     if batch.weights is None:
         return None

@@ -76,9 +76,7 @@ class AutoCalibrator(Calibrator):
         self.metric = metric
         self.preserve_accuracy = preserve_accuracy
         self.random_state = random_state
-        self.inputs = inputs
-        self.classes = classes
-        self.saturated = saturated
+        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
 
     @property
     def traits(self) -> Traits:

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from ...types import Array
 
 __all__ = ["Solution", "minimise"]
 
-Array = NDArray[np.float64]
 Value = tuple[float, Array]
 Objective = Callable[[Array], Value]
 _MEMORY = 12  # pairs of steps and changes: more bring next to nothing where the metric is good

@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...types import Array, Mask
 from .quadratic import quadratic_step
 
 __all__ = ["ARMIJO", "SINGLE", "Found", "Sums", "newton"]
 
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 ARMIJO = 1e-4  # the part of the promised decrease that a step must bring (Nocedal & Wright, §3.1)
 _ROUNDING = 1e-15  # of the value: a change that floating point does not show
 SINGLE = 1e-7  # of a value: sums of losses in single precision are known no better, and cannot tell such steps apart

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from ...types import Array, Integers, Mask
 
 __all__ = ["quadratic_step"]
 
-Array = NDArray[np.float64]
-Bits = NDArray[np.int64]
 _FLATTEST = 1e-13  # curvature below this part of the largest is rounding
 _PATIENCE = 3  # exchanges of all wrong unknowns that may bring nothing (Júdice & Pires 1994 take as many)
 _SLACK = 1e-12  # rounding, of the quantities at hand
@@ -109,7 +108,7 @@ def _bounded(matrix: Array, slope: Array, low: Array, high: Array, step: Array) 
     return np.where((count > 0)[:, None], alone, step)
 
 
-def _with_sides(matrix: Array, slope: Array, low: Array, high: Array, side: Bits) -> tuple[Array, Array]:
+def _with_sides(matrix: Array, slope: Array, low: Array, high: Array, side: Integers) -> tuple[Array, Array]:
     """Return the least point with some unknowns on their bounds, and the slope there."""
     fixed = np.where(side < 0, low, np.where(side > 0, high, 0.0))
     free = side == 0
@@ -119,9 +118,7 @@ def _with_sides(matrix: Array, slope: Array, low: Array, high: Array, side: Bits
     return step, slope + (matrix @ step[:, :, None])[:, :, 0]
 
 
-def _wrong(
-    step: Array, pull: Array, low: Array, high: Array, side: Bits, size: Array
-) -> tuple[NDArray[np.bool_], Bits]:
+def _wrong(step: Array, pull: Array, low: Array, high: Array, side: Integers, size: Array) -> tuple[Mask, Integers]:
     """Return which unknowns are outside their bounds, or on one that they want to leave; and where they belong."""
     free = side == 0
     below, above = free & (step < low * (1 + _SLACK)), free & (step > high * (1 + _SLACK))

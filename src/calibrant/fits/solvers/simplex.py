@@ -14,13 +14,12 @@ from math import isfinite
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ... import _core
+from ...types import Array, Mask
 
 __all__ = ["Found", "Sums", "minimise_on_simplex"]
 
-Array = NDArray[np.float64]
 _ARMIJO = 1e-4  # the part of the promised decrease that a step must bring (Nocedal & Wright, §3.1)
 _ROUNDING = 1e-7  # of the value: differences below are rounding where sums come from single precision
 _FLATTEST = 1e-10  # curvature below this part of the largest says nothing: rounding is of that size
@@ -143,7 +142,7 @@ def _is_better(here: Sums, there: Sums, step: _Step, size: float) -> bool:
     return bool(level and abs(along) <= 0.5 * step.decrease)
 
 
-def _missed(sums: Sums, w: Array, gone: NDArray[np.bool_]) -> bool:
+def _missed(sums: Sums, w: Array, gone: Mask) -> bool:
     """Whether a weight that is gone would be worth having: the optimum is near the border, but not on it.
 
     Beyond a border that was passed over, a logarithm is so steep that Newton's steps are tiny.

@@ -6,18 +6,17 @@ from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...arrays import log_odds
 from ...calibrator import Calibrator
 from ...errors import InvalidInput
 from ...fits.report import FitReport
 from ...passes import Data
+from ...types import Floats, Integers
 from .stack import ColumnStack, Stack
 
 __all__ = ["HELD_OUT", "BinaryMap", "Learnt"]
 
-Groups = NDArray[np.int64]
 HELD_OUT = 10  # of a large fit's rows one in so many is held out
 _SECOND = np.array([-1, 0])  # of two classes the second is the one whose probability is learnt
 
@@ -45,28 +44,28 @@ class BinaryMap(Calibrator):
 
     # What a binary map implements -----------------------------------------------------------------------------
 
-    def _learn(self, data: Data, groups: Groups) -> list[Learnt]:
+    def _learn(self, data: Data, groups: Integers) -> list[Learnt]:
         """Learn from the pairs (log-odds of a class, is it the label) of each group of classes.
 
         ``groups`` holds the group of each class, 0 … G-1; the pairs of a class of group -1 are left out.
         """
         raise NotImplementedError
 
-    def _map_scores(self, log_odds: NDArray[np.floating]) -> NDArray[np.floating]:
+    def _map_scores(self, log_odds: Floats) -> Floats:
         column = np.ascontiguousarray(log_odds).reshape(-1, 1)
         return self._stacked([self], np.zeros(1, dtype=np.int64), column.dtype).answers(column).reshape(log_odds.shape)
 
-    def _stacked(self, maps: list[BinaryMap], groups: Groups, dtype: Any) -> Stack:
+    def _stacked(self, maps: list[BinaryMap], groups: Integers, dtype: Any) -> Stack:
         """Return what answers column k by ``maps[groups[k]]``; one column at a time, unless overridden."""
         return ColumnStack([fitted._map_scores for fitted in maps], groups)
 
     # What the lift calls --------------------------------------------------------------------------------------
 
-    def _fit_groups(self, data: Data, groups: Groups) -> list[BinaryMap]:
+    def _fit_groups(self, data: Data, groups: Integers) -> list[BinaryMap]:
         """Return a fitted copy of this map for each group of classes."""
         return self._copies(self._learn(data, groups))
 
-    def _fit_groups_apart(self, data: Data, groups: Groups) -> tuple[list[BinaryMap], list[BinaryMap]]:
+    def _fit_groups_apart(self, data: Data, groups: Integers) -> tuple[list[BinaryMap], list[BinaryMap]]:
         """Fit on all rows, and on all but the first of ten folds; overridden where both need hardly more than one."""
         return self._fit_groups(data, groups), self._fit_groups(data.without(0, HELD_OUT), groups)
 
@@ -99,6 +98,6 @@ class BinaryMap(Calibrator):
         self._remember(learnt)
         return learnt.report
 
-    def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    def _map(self, logits: Floats) -> Floats:
         second = self._map_scores(np.ascontiguousarray(log_odds(logits)[:, 1]))
         return np.stack([1 - second, second], axis=1)

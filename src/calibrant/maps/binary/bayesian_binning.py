@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaln, expit, softmax
 
 from ...cells.fine import FineCells
 from ...fits.report import FitReport
 from ...parameters import Integer, Number
 from ...traits import Traits
+from ...types import Array, Integers
 from .base import Learnt
 from .table import TableMap, table_losses
 
@@ -57,8 +57,8 @@ class BayesianBinning(TableMap):
     _identifier = "bayesian-binning"
     _traits = Traits("binary", "nothing", "each class", "bins", sees="cells")
     _constraints: ClassVar[Mapping[str, Any]] = {"strength": Number(0.0, open_low=True), "models": Integer(1)}
-    bins_: NDArray[np.int64]
-    weights_: NDArray[np.float64]
+    bins_: Integers
+    weights_: Array
 
     def __init__(
         self,
@@ -71,9 +71,7 @@ class BayesianBinning(TableMap):
     ) -> None:
         self.strength = strength
         self.models = models
-        self.inputs = inputs
-        self.classes = classes
-        self.saturated = saturated
+        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
 
     def _learnt_from(self, cells: FineCells, dtype: Any) -> Learnt:
         models = _fit_models(cells, _numbers(cells, self.models), self.strength)
@@ -101,12 +99,12 @@ class BayesianBinning(TableMap):
 class _Model:
     """A binning: the first cell of each bin, what each answers, and the logarithm of its marginal likelihood."""
 
-    starts: NDArray[np.int64]
-    answers: NDArray[np.float64]
+    starts: Integers
+    answers: Array
     evidence: float
 
 
-def _numbers(cells: FineCells, most: int) -> NDArray[np.int64]:
+def _numbers(cells: FineCells, most: int) -> Integers:
     """Numbers of bins to try for the weight of these cells; no more than there are cells."""
     total = cells.weights.sum()
     root = np.cbrt(total)
@@ -115,7 +113,7 @@ def _numbers(cells: FineCells, most: int) -> NDArray[np.int64]:
     return np.unique(np.round(np.geomspace(low, high, most)).astype(np.int64))
 
 
-def _fit_models(cells: FineCells, numbers: NDArray[np.int64], strength: float) -> list[_Model]:
+def _fit_models(cells: FineCells, numbers: Integers, strength: float) -> list[_Model]:
     """Fit binnings of all numbers of bins together: their bins lie one after the other in one array."""
     starts, owners = _starts(cells, numbers)
     last = np.append(owners[1:] != owners[:-1], True)
@@ -134,7 +132,7 @@ def _fit_models(cells: FineCells, numbers: NDArray[np.int64], strength: float) -
     return [_Model(*parts) for parts in found]
 
 
-def _starts(cells: FineCells, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _starts(cells: FineCells, numbers: Integers) -> tuple[Integers, Integers]:
     """First cells of the bins of equal mass, for each number of bins, and the number each belongs to.
 
     A cell lies in bin ⌊C·b/n⌋ of b, C being the weight below it (`cells.edges.equal_mass`).

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...parameters import OneOf
 from ...traits import Traits
+from ...types import Array
 from .logistic import LogisticMap
 
 __all__ = ["BetaCalibration"]
@@ -59,12 +59,10 @@ class BetaCalibration(LogisticMap):
     ) -> None:
         self.form = form
         self.smooth_targets = smooth_targets
-        self.inputs = inputs
-        self.classes = classes
-        self.saturated = saturated
+        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
 
     @property
-    def _basis(self) -> NDArray[np.float64]:
+    def _basis(self) -> Array:
         return _BASES[self.form]
 
     @property

@@ -8,7 +8,6 @@ from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from ... import _core
@@ -22,6 +21,7 @@ from ...fits.report import FitReport
 from ...parameters import AnyOf, Instance, Integer, Number, OneOf
 from ...passes import Data
 from ...traits import Traits, most_of
+from ...types import Array, Integers
 from .base import Learnt
 from .lending import fitted_lender, sums_of_groups
 from .table import TableMap, table_losses
@@ -100,7 +100,7 @@ class Binning(TableMap):
         "affine": OneOf(True, False),
         "random_state": Integer(0),
     }
-    counts_: NDArray[np.float64]
+    counts_: Array
 
     def __init__(
         self,
@@ -123,9 +123,7 @@ class Binning(TableMap):
         self.monotone = monotone
         self.affine = affine
         self.random_state = random_state
-        self.inputs = inputs
-        self.classes = classes
-        self.saturated = saturated
+        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -142,7 +140,7 @@ class Binning(TableMap):
             return self._traits
         return replace(self._traits, sees=most_of([self._traits.sees, lender.traits.sees]))
 
-    def _learn_cells(self, cells: Iterator[FineCells], data: Data, groups: NDArray[np.int64]) -> list[Learnt]:
+    def _learn_cells(self, cells: Iterator[FineCells], data: Data, groups: Integers) -> list[Learnt]:
         lends = isinstance(self.representatives, Calibrator)
         lender = fitted_lender(self.representatives, data, groups) if lends else None
         found = list(self._found(cells))
@@ -151,7 +149,7 @@ class Binning(TableMap):
             sums = sums_of_groups(data, groups, [one.edges for one in found], lender)
         return [self._told(one, own) for one, own in zip(found, sums, strict=True)]
 
-    def _told(self, found: _Found, sums: NDArray[np.float64]) -> Learnt:
+    def _told(self, found: _Found, sums: Array) -> Learnt:
         answers = self._answers(sums, found.edges)
         before, after = table_losses(found.raw_loss, sums[:, 0], sums[:, 1], answers)
         report = FitReport(found.iterations, found.converged, "nll", before, after, details=found.details)
@@ -197,7 +195,7 @@ class Binning(TableMap):
         details["information"] = partition_information(cells, bounds)
         return _Found(cells.cuts[bounds - 1], iterations=len(start.losses), converged=start.converged, details=details)
 
-    def _answers(self, sums: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _answers(self, sums: Array, edges: Array) -> Array:
         weights, positives, scores, values = sums.T
         filled = weights > 0
         answers = _middles(edges)
@@ -209,7 +207,7 @@ class Binning(TableMap):
             answers[filled] = self._frequencies(weights[filled], positives[filled])
         return np.clip(answers, 0.0, 1.0)
 
-    def _frequencies(self, weights: NDArray[np.float64], positives: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _frequencies(self, weights: Array, positives: Array) -> Array:
         s = self.smoothing
         counts = weights + s
         prior = (positives.sum() + s / 2) / (weights.sum() + s)  # never 0: a class may be missing from the rows
@@ -223,16 +221,16 @@ class Binning(TableMap):
 class _Found:
     """Edges and how they were found, whether they lie between cells, and what the cells say of their bins."""
 
-    edges: NDArray[np.float64]
+    edges: Array
     between: bool = True
-    sums: NDArray[np.float64] | None = None
+    sums: Array | None = None
     raw_loss: float = 0.0
     iterations: int = 0
     converged: bool = True
     details: dict[str, Any] = field(default_factory=dict)
 
 
-def _middles(edges: NDArray[np.float64]) -> NDArray[np.float64]:
+def _middles(edges: Array) -> Array:
     """The middle of each bin in probability: what a bin without rows answers."""
     stops = np.concatenate([[0.0], expit(edges), [1.0]])
     return 0.5 * (stops[1:] + stops[:-1])

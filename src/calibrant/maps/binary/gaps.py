@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from ... import _core
 from ...passes import Block, Data, Rows
 from ...threads import get_threads
+from ...types import Array, Floats, Integers
 
 __all__ = ["Gaps", "gaps_apart", "gaps_of_groups"]
-
-Groups = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,13 +36,13 @@ class Gaps:
         equal it) to the next; group g owns ``starts[g] + g : starts[g + 1] + g + 1``. -inf where there are none.
     """
 
-    bounds: NDArray[np.floating]
-    firsts: NDArray[np.floating]
-    tops: NDArray[np.floating]
-    weights: NDArray[np.float64]
-    starts: NDArray[np.int64]
-    counts: NDArray[np.float64]
-    largest: NDArray[np.floating]
+    bounds: Floats
+    firsts: Floats
+    tops: Floats
+    weights: Array
+    starts: Integers
+    counts: Array
+    largest: Floats
 
     def __add__(self, other: Gaps) -> Gaps:
         """Return the same positives with the negatives of both."""
@@ -51,7 +50,7 @@ class Gaps:
         return replace(self, counts=counts, largest=largest)
 
 
-def gaps_of_groups(data: Data, groups: Groups, resolution: float) -> Gaps:
+def gaps_of_groups(data: Data, groups: Integers, resolution: float) -> Gaps:
     """Return the gaps of all groups of classes, by two passes and no sort of all n·K scores.
 
     ``groups`` holds the group of each class; a class of group -1 is left out. Probabilities within ``resolution`` of
@@ -62,7 +61,7 @@ def gaps_of_groups(data: Data, groups: Groups, resolution: float) -> Gaps:
     return data.reduce(partial(negatives, groups=groups, known=known))
 
 
-def gaps_apart(data: Data, groups: Groups, resolution: float, folds: int) -> tuple[Gaps, Gaps]:
+def gaps_apart(data: Data, groups: Integers, resolution: float, folds: int) -> tuple[Gaps, Gaps]:
     """Return the gaps of all rows, and of all but the first fold: rows are looked at as often as for one of them."""
     rest, held = data.without(0, folds), data.only(0, folds)
     found = [part.reduce(partial(positives, groups=groups)).columns for part in (rest, held)]
@@ -75,7 +74,7 @@ def gaps_apart(data: Data, groups: Groups, resolution: float, folds: int) -> tup
     return held.reduce(partial(negatives, groups=groups, known=known)) + without, without
 
 
-def positives(block: Block, groups: Groups) -> Rows:
+def positives(block: Block, groups: Integers) -> Rows:
     """One pass: the log-odds of each row's label, the group that the label belongs to, and the row's weight."""
     owners = groups[block.labels]
     scores = block.kept(label_log_odds)
@@ -83,12 +82,12 @@ def positives(block: Block, groups: Groups) -> Rows:
     return Rows(scores[kept], owners[kept], block.weight_array[kept])
 
 
-def label_log_odds(block: Block) -> NDArray[np.floating]:
+def label_log_odds(block: Block) -> Floats:
     """Return the log-odds of each row's label."""
     return _core.label_log_odds(block.logits, block.labels, get_threads())
 
 
-def negatives(block: Block, groups: Groups, known: tuple[Any, ...]) -> Gaps:
+def negatives(block: Block, groups: Integers, known: tuple[Any, ...]) -> Gaps:
     """One pass: the gaps of this block's negatives between positives that are known."""
     bounds, firsts, tops, totals, starts = known
     found = _core.negatives_between(block.logits, block.labels, block.weights, groups, starts, bounds, get_threads())
@@ -96,13 +95,13 @@ def negatives(block: Block, groups: Groups, known: tuple[Any, ...]) -> Gaps:
 
 
 def _distinct(
-    scores: NDArray[np.floating],
-    weights: NDArray[np.float64],
-    owners: NDArray[np.int64],
+    scores: Floats,
+    weights: Array,
+    owners: Integers,
     count: int,
     resolution: float,
-    part: NDArray[np.float64] | None = None,
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.float64], NDArray[np.int64]]:
+    part: Array | None = None,
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], Array, Integers]:
     """Distinct scores of each owner in order: bounds, firsts, tops, total weights, where each owner's begin.
 
     With ``part`` the total weights are those of a part of the rows, the scores still those of all.

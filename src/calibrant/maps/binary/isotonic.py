@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ... import _core
 from ...arrays import softmax
@@ -16,6 +15,7 @@ from ...fits.report import FitReport
 from ...parameters import Number, OneOf
 from ...passes import Data
 from ...traits import Traits
+from ...types import Array, Floats, Integers
 from .base import HELD_OUT, BinaryMap, Learnt
 from .gaps import Gaps, gaps_apart, gaps_of_groups
 from .stack import CurveStack
@@ -65,8 +65,8 @@ class Isotonic(BinaryMap):
         "smoothing": Number(0),
     }
     _learnt = ("values_",)
-    knots_: NDArray[np.floating]
-    values_: NDArray[np.float64]
+    knots_: Floats
+    values_: Array
 
     def __init__(
         self,
@@ -83,20 +83,18 @@ class Isotonic(BinaryMap):
         self.epsilon = epsilon
         self.interpolate = interpolate
         self.smoothing = smoothing
-        self.inputs = inputs
-        self.classes = classes
-        self.saturated = saturated
+        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
 
     @property
     def is_strict(self) -> bool:
         """Whether a larger score always gets a larger probability."""
         return self.strict
 
-    def _learn(self, data: Data, groups: NDArray[np.int64]) -> list[Learnt]:
+    def _learn(self, data: Data, groups: Integers) -> list[Learnt]:
         gaps = gaps_of_groups(data, groups, self._resolution)
         return self._learnt_from(gaps)
 
-    def _fit_groups_apart(self, data: Data, groups: NDArray[np.int64]) -> tuple[list[BinaryMap], list[BinaryMap]]:
+    def _fit_groups_apart(self, data: Data, groups: Integers) -> tuple[list[BinaryMap], list[BinaryMap]]:
         whole, without = gaps_apart(data, groups, self._resolution, HELD_OUT)
         return self._copies(self._learnt_from(whole)), self._copies(self._learnt_from(without))
 
@@ -112,7 +110,7 @@ class Isotonic(BinaryMap):
         super()._fit(data)
         return FitReport(0, True, "nll", *mean_losses(data, softmax, self._map))
 
-    def _stacked(self, maps: list[BinaryMap], groups: NDArray[np.int64], dtype: Any) -> CurveStack:
+    def _stacked(self, maps: list[BinaryMap], groups: Integers, dtype: Any) -> CurveStack:
         fitted = [m for m in maps if isinstance(m, Isotonic)]
         return CurveStack(
             [m.knots_ for m in fitted],
@@ -128,7 +126,7 @@ class Isotonic(BinaryMap):
         return _CLOSEST if self.smoothing == 0 else 0.0
 
 
-def knots_of(gaps: Gaps, smoothing: float) -> tuple[NDArray[np.floating], NDArray[np.float64], NDArray[np.int64]]:
+def knots_of(gaps: Gaps, smoothing: float) -> tuple[Floats, Array, Integers]:
     """Pool the gaps of each group into steps: first and last score of each, their answers, where groups begin."""
     sums, weights, first, last, starts = _cells(gaps)
     levels = _core.pool_adjacent(sums, weights, starts)

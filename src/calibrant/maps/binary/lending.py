@@ -7,19 +7,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ... import _core
 from ...arrays import log_odds, row_blocks
 from ...calibrator import Calibrator
 from ...passes import Block, Data
 from ...threads import get_threads
+from ...types import Array, Floats, Integers
 from .base import BinaryMap
 
 __all__ = ["Lender", "bin_sums", "fitted_lender", "sums_of_groups"]
-
-Array = NDArray[np.float64]
-Groups = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,9 +24,9 @@ class Lender:
     """A fitted map that lends bins its answers: for all classes, or a binary map for each group of them."""
 
     maps: list[Any]
-    groups: Groups | None
+    groups: Integers | None
 
-    def __call__(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    def __call__(self, logits: Floats) -> Floats:
         """Return the answers (n, K)."""
         first = self.maps[0]
         if self.groups is None:
@@ -37,7 +34,7 @@ class Lender:
         return first._stacked(self.maps, np.maximum(self.groups, 0), logits.dtype).answers(log_odds(logits))
 
 
-def fitted_lender(calibrator: Calibrator, data: Data, groups: Groups) -> Lender:
+def fitted_lender(calibrator: Calibrator, data: Data, groups: Integers) -> Lender:
     """Fit a map to lend its answers; a binary map learns from the pairs of each group."""
     if isinstance(calibrator, BinaryMap):
         return Lender(calibrator._fit_groups(data, groups), groups)
@@ -46,7 +43,7 @@ def fitted_lender(calibrator: Calibrator, data: Data, groups: Groups) -> Lender:
     return Lender([fitted], None)
 
 
-def sums_of_groups(data: Data, groups: Groups, edges: list[Array], lender: Lender | None) -> list[Array]:
+def sums_of_groups(data: Data, groups: Integers, edges: list[Array], lender: Lender | None) -> list[Array]:
     """Return by group and bin: weight, weight of the positives, Σ σ(score), Σ lent answer; one pass for all groups."""
     longest = max(map(len, edges))
     padded = np.full((len(edges), longest), np.inf)
@@ -56,7 +53,7 @@ def sums_of_groups(data: Data, groups: Groups, edges: list[Array], lender: Lende
     return [found[: len(own) + 1] for found, own in zip(sums, edges, strict=True)]
 
 
-def bin_sums(block: Block, groups: Groups, edges: Array, lender: Lender | None) -> Array:
+def bin_sums(block: Block, groups: Integers, edges: Array, lender: Lender | None) -> Array:
     """One pass: the sums (G, bins, 4) of the groups' pairs by edges (G, bins - 1)."""
     if lender is None:
         return _kernel(block, groups, edges, None)
@@ -67,5 +64,5 @@ def bin_sums(block: Block, groups: Groups, edges: Array, lender: Lender | None) 
     return total
 
 
-def _kernel(block: Block, groups: Groups, edges: Array, values: NDArray[np.floating] | None) -> Array:
+def _kernel(block: Block, groups: Integers, edges: Array, values: Floats | None) -> Array:
     return _core.bin_sums(block.logits, block.labels, block.weights, groups, values, edges, get_threads())

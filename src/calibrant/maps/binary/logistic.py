@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ... import _core
 from ...passes import Data
 from ...threads import get_threads
+from ...types import Array, Floats, Integers
 from .base import HELD_OUT, BinaryMap, Learnt
 from .logistic_fit import Found, LogisticProblem
 from .stack import Stack
@@ -26,10 +26,10 @@ class LogisticMap(BinaryMap):
     """
 
     smooth_targets: bool
-    coefficients_: NDArray[np.float64]
+    coefficients_: Array
 
     @property
-    def _basis(self) -> NDArray[np.float64]:
+    def _basis(self) -> Array:
         """(3, d): column i is what coefficient i adds to (a, b, c)."""
         raise NotImplementedError
 
@@ -37,13 +37,13 @@ class LogisticMap(BinaryMap):
     def _nonnegative(self) -> tuple[int, ...]:
         return ()
 
-    def _problem(self, data: Data, groups: NDArray[np.int64]) -> LogisticProblem:
+    def _problem(self, data: Data, groups: Integers) -> LogisticProblem:
         return LogisticProblem(data, groups, self._basis, self._nonnegative, self.smooth_targets)
 
-    def _learn(self, data: Data, groups: NDArray[np.int64]) -> list[Learnt]:
+    def _learn(self, data: Data, groups: Integers) -> list[Learnt]:
         return self._learnt_from(self._problem(data, groups).solve())
 
-    def _fit_groups_apart(self, data: Data, groups: NDArray[np.int64]) -> tuple[list[BinaryMap], list[BinaryMap]]:
+    def _fit_groups_apart(self, data: Data, groups: Integers) -> tuple[list[BinaryMap], list[BinaryMap]]:
         whole = self._problem(data, groups).solve()
         part = self._problem(data.without(0, HELD_OUT), groups).solve(whole.values)
         return self._copies(self._learnt_from(whole)), self._copies(self._learnt_from(part))
@@ -55,7 +55,7 @@ class LogisticMap(BinaryMap):
     def _count_parameters(self) -> float:
         return float(self._basis.shape[1])
 
-    def _stacked(self, maps: list[BinaryMap], groups: NDArray[np.int64], dtype: Any) -> SigmoidStack:
+    def _stacked(self, maps: list[BinaryMap], groups: Integers, dtype: Any) -> SigmoidStack:
         rows = np.array([m.coefficients_ for m in maps if isinstance(m, LogisticMap)])
         return SigmoidStack(rows if len(rows) == 1 else rows[groups])
 
@@ -63,24 +63,24 @@ class LogisticMap(BinaryMap):
 class SigmoidStack(Stack):
     """Sigmoids of coefficients (K, 3), or (1, 3) where all classes share them."""
 
-    def __init__(self, coefficients: NDArray[np.float64]) -> None:
+    def __init__(self, coefficients: Array) -> None:
         self._coefficients = coefficients
 
-    def answers(self, odds: NDArray[np.floating]) -> NDArray[np.floating]:
+    def answers(self, odds: Floats) -> Floats:
         """Return the probabilities of log-odds (n, K)."""
         out = np.empty_like(odds)
         _core.logistic_apply(odds, self._coefficients, get_threads(), out)
         return out
 
-    def marginals(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    def marginals(self, logits: Floats) -> Floats:
         """Return each class's probability against the rest."""
         return self._swept(logits, False)
 
-    def normalized(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    def normalized(self, logits: Floats) -> Floats:
         """Return the marginals divided by their sum, in one sweep."""
         return self._swept(logits, True)
 
-    def _swept(self, logits: NDArray[np.floating], normalize: bool) -> NDArray[np.floating]:
+    def _swept(self, logits: Floats, normalize: bool) -> Floats:
         out = np.empty_like(logits)
         _core.logistic_lift(logits, self._coefficients, normalize, get_threads(), out)
         return out

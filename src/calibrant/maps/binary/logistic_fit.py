@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logit
 
 from ... import _core
@@ -14,23 +13,21 @@ from ...fits.report import FitReport
 from ...fits.solvers.newton import Sums, newton
 from ...passes import Block, Data
 from ...threads import get_threads
+from ...types import Array, Integers, Mask
 
 __all__ = ["Found", "LogisticProblem", "logistic_sums"]
 
 _GAIN = 1e-6  # of the summed loss: what a last step would still gain; a standard error is worth 0.5
 _SHARE = 1e-9  # of the mean loss: the same where the rows weigh little
 
-Values = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-
 
 @dataclass(frozen=True, eq=False)
 class Found:
     """Coefficients of each group in the basis, the mean losses they start from and reach, passes, and who arrived."""
 
-    values: Values
-    before: Values
-    after: Values
+    values: Array
+    before: Array
+    after: Array
     passes: int
     converged: Mask
 
@@ -56,9 +53,7 @@ class LogisticProblem:
         Outcomes 1 and 0 become (n₊ + 1)/(n₊ + 2) and 1/(n₋ + 2).
     """
 
-    def __init__(
-        self, data: Data, groups: NDArray[np.int64], basis: Values, nonnegative: tuple[int, ...], smooth: bool
-    ) -> None:
+    def __init__(self, data: Data, groups: Integers, basis: Array, nonnegative: tuple[int, ...], smooth: bool) -> None:
         self.data, self.groups, self.basis = data, groups, basis
         count = int(groups.max()) + 1
         own = groups >= 0
@@ -72,7 +67,7 @@ class LogisticProblem:
         alone = np.linalg.lstsq(basis, np.array([1.0, 1.0, 0.0]), rcond=None)[0]  # leaves the scores alone
         self.start = np.tile(alone, (count, 1)).astype(np.float64)
 
-    def __call__(self, values: Values, wanted: Mask) -> Sums:
+    def __call__(self, values: Array, wanted: Mask) -> Sums:
         """One pass: loss, gradient and Hessian in the basis of every group that is wanted; zeros for the others."""
         groups = np.where((self.groups >= 0) & wanted[self.groups], self.groups, -1)
         two = not np.array_equal(self.basis[0], self.basis[1])
@@ -87,7 +82,7 @@ class LogisticProblem:
         hessian = found[:, 1 + size :][:, places]
         return Sums(found[:, 0], found[:, 1 : 1 + size] @ basis, basis.T @ hessian @ basis)
 
-    def constants(self) -> tuple[Values, Values]:
+    def constants(self) -> tuple[Array, Array]:
         """Return coefficients that answer the same for every score, as well as can be, and their losses."""
         expected = (self.totals - self.positives) * self.targets[:, 0] + self.positives * self.targets[:, 1]
         free = np.array_equal(self.basis[:, -1], [0, 0, 1])
@@ -96,7 +91,7 @@ class LogisticProblem:
         values[:, -1] = margin
         return values, self.totals * np.logaddexp(0, margin) - expected * margin
 
-    def solve(self, start: Values | None = None) -> Found:
+    def solve(self, start: Array | None = None) -> Found:
         """Newton from the scores as they are, or from ``start``.
 
         Where the best constant beats the start, the scores say less than nothing, or are so large that Newton sees no
@@ -118,9 +113,7 @@ class LogisticProblem:
         return Found(found.theta, before / self.totals, after, passes + found.passes, found.converged)
 
 
-def logistic_sums(
-    block: Block, groups: NDArray[np.int64], coefficients: Values, targets: Values, two_slopes: bool
-) -> Values:
+def logistic_sums(block: Block, groups: Integers, coefficients: Array, targets: Array, two_slopes: bool) -> Array:
     """One pass: of each group the loss, its gradient and the upper triangle of its Hessian (cpp/logistic.hpp)."""
     return _core.logistic_sums(
         block.logits, block.labels, block.weights, groups, coefficients, targets, two_slopes, get_threads()

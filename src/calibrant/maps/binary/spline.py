@@ -7,7 +7,6 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 from scipy.special import expit
 
@@ -15,6 +14,7 @@ from ...cells.fine import FineCells
 from ...fits.report import FitReport
 from ...parameters import Integer, OneOf
 from ...traits import Traits
+from ...types import Array, Floats, Integers
 from .base import BinaryMap, Learnt
 from .stack import CurveStack
 from .table import CellMap, cell_losses
@@ -55,8 +55,8 @@ class SplineCalibration(CellMap):
     _identifier = "spline-calibration"
     _traits = Traits("binary", "nothing", "each class", "knots", sees="cells")
     _constraints: ClassVar[Mapping[str, Any]] = {"knots": Integer(2), "along": OneOf("deviation", "rank")}
-    scores_: NDArray[np.floating]
-    values_: NDArray[np.float64]
+    scores_: Floats
+    values_: Array
 
     def __init__(
         self,
@@ -69,9 +69,7 @@ class SplineCalibration(CellMap):
     ) -> None:
         self.knots = knots
         self.along = along
-        self.inputs = inputs
-        self.classes = classes
-        self.saturated = saturated
+        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
 
     def _learnt_from(self, cells: FineCells, dtype: Any) -> Learnt:
         scores, weights = cells.scores, cells.weights
@@ -92,7 +90,7 @@ class SplineCalibration(CellMap):
         report = FitReport(0, True, "nll", *cell_losses(cells, stack.answers(scores[:, None])[:, 0]))
         return Learnt({"scores_": scores[chosen].astype(dtype), "values_": values}, report)
 
-    def _stacked(self, maps: list[BinaryMap], groups: NDArray[np.int64], dtype: Any) -> CurveStack:
+    def _stacked(self, maps: list[BinaryMap], groups: Integers, dtype: Any) -> CurveStack:
         fitted = [m for m in maps if isinstance(m, SplineCalibration)]
         return CurveStack([m.scores_ for m in fitted], [m.values_ for m in fitted], groups, dtype)
 
@@ -108,9 +106,7 @@ def _cardinal(knots: int) -> tuple[Any, Any]:
     return basis, basis.derivative()
 
 
-def _spline(
-    x: NDArray[np.float64], y: NDArray[np.float64], weights: NDArray[np.float64], knots: int
-) -> NDArray[np.float64]:
+def _spline(x: Array, y: Array, weights: Array, knots: int) -> Array:
     """Least-squares natural cubic spline, by its heights at the knots; ends of the curve count like any row.
 
     Fewer scores than knots leave a choice: the heights closest to the straight line between the ends.
@@ -120,7 +116,7 @@ def _spline(
     return bent + y[-1] * np.linspace(0.0, 1.0, knots)
 
 
-def _spread(places: NDArray[np.float64], most: int) -> NDArray[np.int64]:
+def _spread(places: Array, most: int) -> Integers:
     """At most ``most`` scores: half evenly along the curve, half evenly by rank, and both ends."""
     count = len(places) - 1
     if count <= most:

@@ -6,33 +6,30 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ... import _core
 from ...arrays import log_odds, row_blocks
 from ...threads import get_threads
+from ...types import Array, Floats, Integers
 
 __all__ = ["ColumnStack", "CurveStack", "Stack"]
-
-Groups = NDArray[np.int64]
-Scores = NDArray[np.floating]
 
 
 class Stack:
     """Answers K columns of scores, each by the map of its class's group."""
 
-    def answers(self, odds: Scores) -> Scores:
+    def answers(self, odds: Floats) -> Floats:
         """Return the probabilities of log-odds (n, K)."""
         raise NotImplementedError
 
-    def marginals(self, logits: Scores) -> Scores:
+    def marginals(self, logits: Floats) -> Floats:
         """Return each class's probability against the rest, for C-ordered logits (n, K)."""
         out = np.empty_like(logits)
         for rows in row_blocks(*logits.shape):
             out[rows] = self.answers(log_odds(logits[rows]))
         return out
 
-    def normalized(self, logits: Scores) -> Scores:
+    def normalized(self, logits: Floats) -> Floats:
         """Return the marginals divided by their sum; softmax of the logits where all are zero."""
         out = self.marginals(logits)
         _core.normalize_rows(logits, False, get_threads(), out)
@@ -42,11 +39,11 @@ class Stack:
 class ColumnStack(Stack):
     """Maps that know nothing of one another: each answers the columns of its group."""
 
-    def __init__(self, maps: Sequence[Callable[[Scores], Scores]], groups: Groups) -> None:
+    def __init__(self, maps: Sequence[Callable[[Floats], Floats]], groups: Integers) -> None:
         self._maps = maps
         self._columns = [np.flatnonzero(groups == g) for g in range(len(maps))]
 
-    def answers(self, odds: Scores) -> Scores:
+    def answers(self, odds: Floats) -> Floats:
         """Return the probabilities of log-odds (n, K)."""
         if len(self._maps) == 1:
             return self._maps[0](odds)
@@ -71,9 +68,9 @@ class CurveStack(Stack):
 
     def __init__(
         self,
-        knots: Sequence[Scores],
-        values: Sequence[NDArray[np.float64]],
-        groups: Groups,
+        knots: Sequence[Floats],
+        values: Sequence[Array],
+        groups: Integers,
         dtype: Any,
         *,
         steps: bool = False,
@@ -84,7 +81,7 @@ class CurveStack(Stack):
         self._knots = (knots[0] if len(knots) == 1 else np.concatenate(knots)).astype(dtype, copy=False)
         self._values = values[0] if len(values) == 1 else np.concatenate(values)
 
-    def answers(self, odds: Scores) -> Scores:
+    def answers(self, odds: Floats) -> Floats:
         """Return the probabilities of log-odds (n, K)."""
         out = np.empty_like(odds)
         _core.isotonic_apply(

@@ -6,36 +6,35 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from ... import _core
 from ...cells.fine import FineCells, cells_apart, cells_of_groups
 from ...passes import Data
 from ...threads import get_threads
+from ...types import Array, Floats, Integers
 from .base import HELD_OUT, BinaryMap, Learnt
 from .stack import CurveStack, Stack
 
 __all__ = ["CellMap", "TableMap", "cell_losses", "table_losses"]
 
-Array = NDArray[np.float64]
 _MOST_COUNTED = 64  # edges a class; longer tables are searched
 
 
 class CellMap(BinaryMap):
     """A binary map that learns from the fine cells of each group of classes."""
 
-    def _learn_cells(self, cells: Iterator[FineCells], data: Data, groups: NDArray[np.int64]) -> list[Learnt]:
+    def _learn_cells(self, cells: Iterator[FineCells], data: Data, groups: Integers) -> list[Learnt]:
         """Learn from the cells of each group in turn; the rows are there for what cells do not say."""
         return [self._learnt_from(own, data.dtype) for own in cells]
 
     def _learnt_from(self, cells: FineCells, dtype: Any) -> Learnt:
         raise NotImplementedError
 
-    def _learn(self, data: Data, groups: NDArray[np.int64]) -> list[Learnt]:
+    def _learn(self, data: Data, groups: Integers) -> list[Learnt]:
         return self._learn_cells(cells_of_groups(data, groups), data, groups)
 
-    def _fit_groups_apart(self, data: Data, groups: NDArray[np.int64]) -> tuple[list[BinaryMap], list[BinaryMap]]:
+    def _fit_groups_apart(self, data: Data, groups: Integers) -> tuple[list[BinaryMap], list[BinaryMap]]:
         whole, rest = cells_apart(data, groups, HELD_OUT)
         without = data.without(0, HELD_OUT)
         learnt = self._learn_cells(whole, data, groups), self._learn_cells(rest, without, groups)
@@ -57,7 +56,7 @@ class TableMap(CellMap):
     edges_: Array
     representatives_: Array
 
-    def _stacked(self, maps: list[BinaryMap], groups: NDArray[np.int64], dtype: Any) -> Stack:
+    def _stacked(self, maps: list[BinaryMap], groups: Integers, dtype: Any) -> Stack:
         tables = [m for m in maps if isinstance(m, TableMap)]
         if len(tables) == 1 or max(len(m.edges_) for m in tables) <= _MOST_COUNTED:
             edges, answers = _side_by_side(tables)
@@ -73,7 +72,7 @@ class TableStack(Stack):
     def __init__(self, edges: Array, table: Array) -> None:
         self._edges, self._table = edges, table
 
-    def answers(self, odds: NDArray[np.floating]) -> NDArray[np.floating]:
+    def answers(self, odds: Floats) -> Floats:
         """Return the probabilities of log-odds (n, K)."""
         out = np.empty_like(odds)
         if len(self._edges) == 1:
@@ -85,15 +84,15 @@ class TableStack(Stack):
             out[:, k] = column
         return out
 
-    def marginals(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    def marginals(self, logits: Floats) -> Floats:
         """Return each class's probability against the rest."""
         return self._swept(logits, False)
 
-    def normalized(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    def normalized(self, logits: Floats) -> Floats:
         """Return the marginals divided by their sum, in one sweep."""
         return self._swept(logits, True)
 
-    def _swept(self, logits: NDArray[np.floating], normalize: bool) -> NDArray[np.floating]:
+    def _swept(self, logits: Floats, normalize: bool) -> Floats:
         out = np.empty_like(logits)
         _core.bin_lift(logits, self._edges, self._table, normalize, get_threads(), out)
         return out
@@ -111,7 +110,7 @@ def _side_by_side(maps: list[TableMap]) -> tuple[Array, Array]:
     return edges, table
 
 
-def _as_knots(edges: Array, dtype: Any) -> NDArray[np.floating]:
+def _as_knots(edges: Array, dtype: Any) -> Floats:
     """Return where steps of one answer a bin begin: the first answer holds below the first edge too.
 
     A knot is the smallest number of the dtype that is not below its edge.
@@ -123,12 +122,12 @@ def _as_knots(edges: Array, dtype: Any) -> NDArray[np.floating]:
     return np.append(knots[:1], knots)
 
 
-def table_losses(raw: float, weights: Array, positives: Array, answers: NDArray[np.floating]) -> tuple[float, float]:
+def table_losses(raw: float, weights: Array, positives: Array, answers: Floats) -> tuple[float, float]:
     """Return the mean log-loss of the pairs before (``raw`` is its sum), and with the answers of their bins."""
     mapped = -(xlogy(positives, answers) + xlogy(np.maximum(weights - positives, 0.0), 1 - answers)).sum()
     return float(raw / weights.sum()), float(mapped / weights.sum())
 
 
-def cell_losses(cells: FineCells, answers: NDArray[np.floating]) -> tuple[float, float]:
+def cell_losses(cells: FineCells, answers: Floats) -> tuple[float, float]:
     """Return the mean log-loss of the pairs before, and with one answer a cell."""
     return table_losses(cells.raw_loss, cells.weights, cells.outcomes, answers)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...arrays import log_odds
 from ...calibrator import Calibrator
 from ...passes import Block, Data
 from ...traits import Traits
+from ...types import Floats, Integers
 from .base import BinaryMap, Learnt
 
 __all__ = ["TwoClassMap"]
@@ -44,9 +44,7 @@ class TwoClassMap(BinaryMap):
         self, calibrator: Calibrator, *, inputs: str = "logits", classes: Any = None, saturated: str = "small"
     ) -> None:
         self.calibrator = calibrator
-        self.inputs = inputs
-        self.classes = classes
-        self.saturated = saturated
+        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
 
     @property
     def traits(self) -> Traits:
@@ -57,7 +55,7 @@ class TwoClassMap(BinaryMap):
         super()._check_parameters()
         self.calibrator._check_parameters()
 
-    def _learn(self, data: Data, groups: NDArray[np.int64]) -> list[Learnt]:
+    def _learn(self, data: Data, groups: Integers) -> list[Learnt]:
         learnt: list[Learnt] = []
         for batch in _batches(data.n, groups):
             columns = np.flatnonzero(np.isin(groups, batch))
@@ -68,9 +66,9 @@ class TwoClassMap(BinaryMap):
                 learnt.append(Learnt({"parts_": [fitted]}, report))
         return learnt
 
-    def _map_scores(self, log_odds: NDArray[np.floating]) -> NDArray[np.floating]:
+    def _map_scores(self, log_odds: Floats) -> Floats:
         p = self.parts_[0]._map(_two_logits(np.ascontiguousarray(log_odds).ravel()))
-        return cast("NDArray[np.floating]", p[:, 1].reshape(log_odds.shape))
+        return cast("Floats", p[:, 1].reshape(log_odds.shape))
 
     def _count_parameters(self) -> float:
         return self.parts_[0].n_parameters_
@@ -80,7 +78,7 @@ class TwoClassMap(BinaryMap):
 class ScoreView:
     """The log-odds of some classes in place of the logits; the label of all other classes is the one after the last."""
 
-    columns: NDArray[np.int64]
+    columns: Integers
 
     def __call__(self, block: Block) -> Block:
         """Return the block with so many columns, and a class more."""
@@ -94,7 +92,7 @@ class ScoreView:
 class PairView:
     """Of what `ScoreView` shows, the pairs (log-odds of a class, is it the label) of some classes as rows of two."""
 
-    columns: NDArray[np.int64]
+    columns: Integers
 
     def __call__(self, block: Block) -> Block:
         """Return the pairs of a block, row by row."""
@@ -104,12 +102,12 @@ class PairView:
         return Block(logits, outcomes.ravel().astype(np.int64), weights, 2)
 
 
-def _two_logits(odds: NDArray[np.floating]) -> NDArray[np.floating]:
+def _two_logits(odds: Floats) -> Floats:
     """Return two columns, finite or -inf, with these log-odds: the larger is zero."""
     return np.stack([np.where(odds > 0, -odds, 0), np.where(odds > 0, 0, odds)], axis=1)
 
 
-def _batches(n: int, groups: NDArray[np.int64]) -> list[list[int]]:
+def _batches(n: int, groups: Integers) -> list[list[int]]:
     """Groups in batches of a quarter of the classes, so that their scores need a quarter of the input's memory."""
     most = max(len(groups) // 4, _SMALL // max(n, 1), 1)
     batches: list[list[int]] = []

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...fits.priors import Prior
 from ...fits.problem import Metric, Outlook, PlainOutlook
+from ...types import Array
 
 __all__ = ["Blocks", "ridge_of"]
 
-Array = NDArray[np.float64]
 _RIDGE = 1e-9  # of a diagonal: keeps what rows do not tell apart invertible
 _ROUNDING = 8  # units in the last place of the scores to which sums of them are known
 

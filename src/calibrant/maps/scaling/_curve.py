@@ -14,17 +14,16 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ... import _core
 from ...fits.solvers.newton import Sums
 from ...fits.solvers.quadratic import quadratic_step
 from ...passes import Block, Data
 from ...threads import get_threads
+from ...types import Array, Floats
 
 __all__ = ["Curves", "Family", "Local", "Optimum", "apply_curve", "curve_sums"]
 
-Array = NDArray[np.float64]
 _FLATTEST = 1e-14  # of the largest eigenvalue: smaller ones are rounding
 _LEAST_PARAMETERS = 1e-6  # rounding may make none of them negative
 
@@ -34,9 +33,7 @@ def curve_sums(block: Block, knots: Array, stations: Array, values: Array, beta:
     return _core.curve_sums(block.logits, block.labels, block.weights, knots, stations, values, beta, get_threads())
 
 
-def apply_curve(
-    logits: NDArray[np.floating], knots: Array, stations: Array, values: Array, beta: float
-) -> NDArray[np.floating]:
+def apply_curve(logits: Floats, knots: Array, stations: Array, values: Array, beta: float) -> Floats:
     """Return softmax(v(t)) for every row; -inf gives 0."""
     logits = np.ascontiguousarray(logits)
     out = np.empty_like(logits)

@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ... import _core
 from ...passes import Block
 from ...threads import get_threads
+from ...types import Array, Floats
 
 __all__ = ["Frame", "centres_of", "feature_sums"]
-
-Array = NDArray[np.float64]
-Scores = NDArray[np.floating]
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ class Frame:
         """Return what each row is centred by: log Σ exp(β z), and the mean of max(u, floor)."""
         return block.kept(centres_of, self.beta, self.floor)
 
-    def features(self, logits: Scores, centres: Array) -> Scores:
+    def features(self, logits: Floats, centres: Array) -> Floats:
         """Return x."""
         out = np.empty_like(logits)
         _core.linear_features(logits, centres, self.beta, self.floor, self.centred, get_threads(), out)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...arrays import softmax
 from ...fits.evidence import Fitted, fit_by_evidence, fit_with, only_start
@@ -17,6 +16,7 @@ from ...fits.problem import Point
 from ...fits.report import FitReport
 from ...parameters import AnyOf, Number, OneOf
 from ...passes import Data
+from ...types import Array
 from ._frame import Frame
 from ._linear_stack import LinearMap
 from ._problem import LinearProblem, small_products
@@ -45,7 +45,7 @@ class LinearScaling(LinearMap):
     intercepts: str = "average"
     temperature_: float
     floor_: float
-    strength_: NDArray[np.float64]
+    strength_: Array
 
     def _prior(self, k: int) -> Prior:
         """What is believed of the parameters at strength one."""

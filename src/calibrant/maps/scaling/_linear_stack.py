@@ -6,26 +6,24 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ... import _core
 from ...arrays import panels_of
 from ...calibrator import Calibrator
 from ...made import made_once
 from ...threads import get_threads
+from ...types import Array, Floats
 from ._frame import Frame
 
 __all__ = ["Linear", "LinearMap", "LinearStack"]
-
-Scores = NDArray[np.floating]
 
 
 class Linear(NamedTuple):
     """softmax(u + D x + b), u and x by the frame; one-dimensional ``weights`` are the diagonal of D."""
 
     frame: Frame
-    weights: NDArray[np.float64]
-    intercept: NDArray[np.float64]
+    weights: Array
+    intercept: Array
 
 
 class LinearStack:
@@ -35,21 +33,21 @@ class LinearStack:
         self._maps = maps
         self._columns = np.array([1 if one.weights.ndim == 1 else one.weights.shape[1] for one in maps])
         self._frames = np.array([[*one.frame.arguments(), share] for one, share in zip(maps, shares, strict=True)])
-        self._tables: dict[np.dtype, tuple[Scores, Scores]] = {}
+        self._tables: dict[np.dtype, tuple[Floats, Floats]] = {}
 
-    def __call__(self, logits: Scores) -> Scores:
+    def __call__(self, logits: Floats) -> Floats:
         """Return the mixture's probabilities."""
         total = np.zeros(logits.shape, dtype=logits.dtype)
         self.add_to(total, logits)
         return total
 
-    def add_to(self, total: Scores, logits: Scores) -> None:
+    def add_to(self, total: Floats, logits: Floats) -> None:
         """Add the mixture's probabilities to ``total``, which is C-ordered."""
         weights, intercepts = self._tables.get(logits.dtype) or self._cast(logits.dtype)
         args = (self._frames, self._columns, weights, intercepts, get_threads(), total)
         _core.add_linear_mixture(np.ascontiguousarray(logits), *args)
 
-    def _cast(self, dtype: np.dtype) -> tuple[Scores, Scores]:
+    def _cast(self, dtype: np.dtype) -> tuple[Floats, Floats]:
         """Return the weights as the kernel wants them, in one row, and the intercepts."""
         matrices = [one.weights for one in self._maps]
         tables = [w.astype(dtype) if w.ndim == 1 else panels_of(w, dtype) for w in matrices]
@@ -61,8 +59,8 @@ class LinearStack:
 class LinearMap(Calibrator):
     """A calibrator that answers softmax(u + D x + b)."""
 
-    weights_: NDArray[np.float64]
-    intercept_: NDArray[np.float64]
+    weights_: Array
+    intercept_: Array
 
     @property
     def frame(self) -> Frame:
@@ -74,7 +72,7 @@ class LinearMap(Calibrator):
         """The frame, D and b."""
         return Linear(self.frame, self.weights_, self.intercept_)
 
-    def _map(self, logits: Scores) -> Scores:
+    def _map(self, logits: Floats) -> Floats:
         linear = self.linear
         made_of = (linear.weights, linear.intercept)
         return made_once(self, made_of, lambda: LinearStack([linear]), linear.frame)(logits)

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ... import _core
 from ...fits.problem import Curvature, Sums
 from ...passes import Block, Data
 from ...passes.folds import row_keys
 from ...threads import get_threads, one_blas_thread
+from ...types import Array, Floats
 from . import _products
 from ._curvature import Blocks
 from ._frame import Frame, feature_sums
@@ -23,7 +23,6 @@ from ._shared import Shared, gram_directions, moment_directions
 
 __all__ = ["LinearProblem", "small_products"]
 
-Array = NDArray[np.float64]
 _FEW = 32  # classes up to which a full D has an exact block of curvature for each class
 _FUSED = 256  # classes up to which the fused passes of a full D are faster than a BLAS
 _TELLING = 16  # rows for each feature that tell in which directions rows spread
@@ -89,7 +88,7 @@ class LinearProblem:
             return rows[:, :-1].copy(), rows[:, -1] - rows[:, :-1] @ self.shift
         return rows[:, 0].copy(), rows[:, 1] - rows[:, 0] * self.shift
 
-    def answer(self, theta: Array) -> Callable[[NDArray[np.floating]], NDArray[np.floating]]:
+    def answer(self, theta: Array) -> Callable[[Floats], Floats]:
         """Return the map that the parameters make, from logits to probabilities."""
         weights, intercept = self.plain(theta)
         return LinearStack([Linear(self.frame, weights, intercept)])

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ... import _core
 from ...arrays import row_blocks
 from ...passes import Block
 from ...threads import get_threads
+from ...types import Array, Floats
 from ._frame import Frame
 
 __all__ = ["matrix_along", "matrix_moment", "matrix_sums"]
 
-Array = NDArray[np.float64]
-Scores = NDArray[np.floating]
 _SCORES = 1 << 20  # scores worked on at a time
 
 
@@ -55,7 +53,7 @@ def matrix_along(block: Block, frame: Frame, stacked: Array, directions: Array) 
     return found
 
 
-def _variances(block: Block, frame: Frame, stacked: Array) -> Iterator[tuple[Scores, Scores]]:
+def _variances(block: Block, frame: Frame, stacked: Array) -> Iterator[tuple[Floats, Floats]]:
     """Yield (x, 1) and w p (1 - p) of some rows at a time."""
     centres, weights = frame.centres(block), block.weight_array
     turned, intercept = stacked[:-1].astype(block.logits.dtype), stacked[-1].copy()

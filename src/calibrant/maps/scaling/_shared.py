@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from ...fits.priors import LEAST, Prior
 from ...fits.problem import Metric, Outlook
+from ...types import Array, Integers
 from ._curvature import ridge_of
 
 __all__ = ["Shared", "gram_directions", "moment_directions"]
 
-Array = NDArray[np.float64]
 _FLAT = 1e-7  # of the largest spread: directions below it do not count
 
 
@@ -45,7 +45,7 @@ class Shared:
     eps: float
 
     @property
-    def special(self) -> NDArray[np.int64]:
+    def special(self) -> Integers:
         """Columns of a class's parameters that are its own, (K, e)."""
         k, side = len(self.along), len(self.directions)
         return np.column_stack([np.arange(k), np.broadcast_to(np.arange(k, side), (k, side - k))])
@@ -76,7 +76,7 @@ class _SharedMetric:
     directions: Array
     change: Array
     rest: float
-    special: NDArray[np.int64]
+    special: Integers
     own: Array
 
     def apply(self, vector: Array) -> Array:

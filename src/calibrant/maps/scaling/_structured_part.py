@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...fits.evidence import fit_by_evidence
 from ...fits.priors import ridge, structured
@@ -14,6 +13,7 @@ from ...fits.report import FitReport
 from ...parameters import OneOf
 from ...passes import Block, Data
 from ...traits import Traits
+from ...types import Array
 from ...validation.saturation import ZERO_LOG
 from ._frame import Frame, centres_of
 from ._linear_stack import LinearMap
@@ -53,16 +53,14 @@ class StructuredPart(LinearMap):
     _identifier = "structured-part"
     _constraints: ClassVar[Mapping[str, Any]] = {"form": OneOf("own", "centred", "plain")}
     _learnt = ("weights_", "intercept_")
-    confidence_: NDArray[np.float64]
-    precisions_: NDArray[np.float64]
+    confidence_: Array
+    precisions_: Array
 
     def __init__(
         self, form: str = "centred", *, inputs: str = "logits", classes: Any = None, saturated: str = "small"
     ) -> None:
         self.form = form
-        self.inputs = inputs
-        self.classes = classes
-        self.saturated = saturated
+        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
 
     @property
     def traits(self) -> Traits:
@@ -98,7 +96,7 @@ class StructuredPart(LinearMap):
         return Frame(1.0, ZERO_LOG, centred=centred, confidence=(mean, deviation) if centred else None)
 
 
-def _confidence_sums(block: Block) -> NDArray[np.float64]:
+def _confidence_sums(block: Block) -> Array:
     """One pass: Σ w, Σ w m and Σ w m², m the mean log-probability of a row."""
     means, weights = block.kept(centres_of, 1.0, ZERO_LOG)[:, 1], block.weight_array
     return np.array([weights.sum(), weights @ means, weights @ means**2])

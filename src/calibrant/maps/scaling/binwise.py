@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from ... import _core
@@ -21,11 +20,11 @@ from ...parameters import Integer
 from ...passes import Block, Data, Rows
 from ...threads import get_threads
 from ...traits import Traits
+from ...types import Array, Floats, Integers
 from .temperature import best_temperature, temperature_sums
 
 __all__ = ["BinwiseTemperatureScaling", "top_log_odds"]
 
-Array = NDArray[np.float64]
 _LEAST_WEIGHT = 20.0  # rows a bin must hold on average, or there are fewer bins
 _LARGEST_STEP = 1.0  # in log T: as far as a bin's parabola is taken at its word
 _WIDEST = 9.0  # the prior's variance of log T between bins is searched up to this: a factor of e³ either way
@@ -78,9 +77,7 @@ class BinwiseTemperatureScaling(Calibrator):
         self, bins: int = 15, *, inputs: str = "logits", classes: Any = None, saturated: str = "small"
     ) -> None:
         self.bins = bins
-        self.inputs = inputs
-        self.classes = classes
-        self.saturated = saturated
+        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
 
     def _fit(self, data: Data) -> FitReport:
         shared = best_temperature(data)
@@ -102,14 +99,14 @@ class BinwiseTemperatureScaling(Calibrator):
         )
         return report if report.at_bound else estimate(report, data, softmax, self._map, 1.0 + found.effective)
 
-    def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    def _map(self, logits: Floats) -> Floats:
         logits = np.ascontiguousarray(logits)
         out = np.empty_like(logits)
         _core.binwise_apply(logits, self.edges_, 1.0 / self.temperatures_, get_threads(), out)
         return keep_top(out, logits)
 
 
-def top_log_odds(logits: NDArray[np.floating]) -> Array:
+def top_log_odds(logits: Floats) -> Array:
     """Return log p/(1-p) of the largest p of softmax(z), from the logits, so that p = 1 has its own size too."""
     return _core.top_log_odds(np.ascontiguousarray(logits), get_threads())
 
@@ -123,11 +120,11 @@ def _positions(block: Block) -> Rows:
     return Rows(block.kept(_odds), block.weight_array)
 
 
-def _places(block: Block, edges: tuple[float, ...]) -> NDArray[np.int64]:
+def _places(block: Block, edges: tuple[float, ...]) -> Integers:
     return np.searchsorted(np.array(edges), block.kept(_odds), side="right")
 
 
-def equal_weight_edges(position: NDArray[np.float64], weights: NDArray[np.float64], bins: int) -> NDArray[np.float64]:
+def equal_weight_edges(position: Array, weights: Array, bins: int) -> Array:
     """Return edges halfway between neighbours that cut the positions into bins of about equal weight.
 
     A weight of two counts as the row twice and zero as none at all; equal positions are never parted.

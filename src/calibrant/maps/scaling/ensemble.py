@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...arrays import softmax, tempered_softmax
 from ...calibrator import Calibrator
@@ -18,11 +17,10 @@ from ...fits.report import FitReport
 from ...parameters import OneOf
 from ...passes import Data
 from ...traits import Traits
+from ...types import Array, Floats
 from .temperature import BestTemperature, best_temperature
 
 __all__ = ["BestEnsemble", "EnsembleTemperatureScaling", "best_ensemble"]
-
-Array = NDArray[np.float64]
 
 
 class EnsembleTemperatureScaling(Calibrator):
@@ -55,9 +53,7 @@ class EnsembleTemperatureScaling(Calibrator):
         self, loss: str = "nll", *, inputs: str = "logits", classes: Any = None, saturated: str = "small"
     ) -> None:
         self.loss = loss
-        self.inputs = inputs
-        self.classes = classes
-        self.saturated = saturated
+        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
 
     def _fit(self, data: Data) -> FitReport:
         best = best_ensemble(data, self.loss)
@@ -70,7 +66,7 @@ class EnsembleTemperatureScaling(Calibrator):
     def _count_parameters(self) -> float:
         return 3.0  # T and two of the weights, which sum to one
 
-    def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    def _map(self, logits: Floats) -> Floats:
         w = self.weights_
         return tempered_softmax(logits, 1.0 / self.temperature_, (float(w[0]), float(w[1]), float(w[2])))
 

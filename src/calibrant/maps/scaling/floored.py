@@ -7,7 +7,6 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...arrays import inner, tempered_softmax
 from ...calibrator import Calibrator
@@ -17,6 +16,7 @@ from ...fits.solvers.newton import Sums, newton
 from ...passes import Block, Data
 from ...passes.statistic import Largest
 from ...traits import Traits
+from ...types import Array, Floats, Mask
 from ...validation import floored
 from ...validation.saturation import ZERO_LOG
 from .ensemble import best_ensemble
@@ -24,7 +24,6 @@ from .temperature import temperature_sums
 
 __all__ = ["FlooredTemperature"]
 
-Array = NDArray[np.float64]
 _NODES = 32  # shares of the uniform distribution that are weighed
 _PRECISION = 2.0  # of log T: a temperature is off by a factor of two, e^(1/√2)
 _SMALL = 1e-4  # nats that a last step of log T may still gain: far below what rows can tell
@@ -76,7 +75,7 @@ class FlooredTemperature(Calibrator):
     def _count_parameters(self) -> float:
         return 3.0  # T and two of the weights, which sum to one
 
-    def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    def _map(self, logits: Floats) -> Floats:
         first, second, third = self.weights_.tolist()
         logits = floored(logits)  # as in fit: T is made for the floor
         if self.lowest_ > -np.inf:
@@ -95,7 +94,7 @@ class Raised:
         return block.with_logits(_raised(block.logits, self.lowest))
 
 
-def _raised(logits: NDArray[np.floating], lowest: float) -> NDArray[np.floating]:
+def _raised(logits: Floats, lowest: float) -> Floats:
     return np.maximum(logits, logits.max(axis=1, keepdims=True) + logits.dtype.type(lowest))
 
 
@@ -162,7 +161,7 @@ def _losses_with(block: Block, mixing: Mixing, shares: Array) -> Array:
 def _believed(data: Data, beta: float) -> tuple[float, int]:
     """Return the β of maximal posterior, from that of maximal likelihood, and the passes."""
 
-    def posterior(x: Array, _: NDArray[np.bool_]) -> Sums:
+    def posterior(x: Array, _: Mask) -> Sums:
         at = float(x[0, 0])
         b = np.exp(at)
         value, first, second = data.reduce(partial(temperature_sums, betas=b * _ONE))[0]

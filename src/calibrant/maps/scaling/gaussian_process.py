@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ... import _core
 from ...arrays import softmax
@@ -19,6 +18,7 @@ from ...passes import Block, Data
 from ...passes.statistic import Largest
 from ...threads import get_threads
 from ...traits import Traits
+from ...types import Floats
 from ._curve import Array, Curves, Family, apply_curve
 from ._curve_search import fit_curve
 from .temperature import best_temperature
@@ -79,8 +79,8 @@ class GaussianProcessCalibration(Calibrator):
         "length": AnyOf(OneOf(None), Number(0.0, open_low=True)),
         "points": Integer(3),
     }
-    points_: NDArray[np.float64]
-    values_: NDArray[np.float64]
+    points_: Array
+    values_: Array
     kernel_: tuple[float, ...]
     scale_: float = 1.0  # files of version 0.1.0 have none
 
@@ -97,9 +97,7 @@ class GaussianProcessCalibration(Calibrator):
         self.variance = variance
         self.length = length
         self.points = points
-        self.inputs = inputs
-        self.classes = classes
-        self.saturated = saturated
+        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
 
     def _fit(self, data: Data) -> FitReport:
         shared = best_temperature(data)
@@ -129,7 +127,7 @@ class GaussianProcessCalibration(Calibrator):
         )
         return estimate(report, data, softmax, self._map, found.optimum.effective_parameters)
 
-    def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    def _map(self, logits: Floats) -> Floats:
         return apply_curve(logits, self.points_, _NO_STATIONS, self.values_, self.scale_)
 
     def _count_parameters(self) -> float:

@@ -68,9 +68,7 @@ class MatrixScaling(LinearScaling):
         self.regularisation = regularisation
         self.strength = strength
         self.intercepts = intercepts
-        self.inputs = inputs
-        self.classes = classes
-        self.saturated = saturated
+        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
 
     def _prior(self, k: int) -> Prior:
         return odir(k) if self.regularisation == "odir" else ridge(k, k * (k + 1))

@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...arrays import keep_top, softmax
 from ...calibrator import Calibrator
@@ -16,6 +15,7 @@ from ...fits.report import FitReport
 from ...parameters import AnyOf, Number, OneOf
 from ...passes import Data
 from ...traits import Traits
+from ...types import Floats
 from ._curve import Array, Curves, Family, apply_curve
 from ._curve_search import fit_curve
 from .temperature import best_temperature, given_temperature
@@ -74,8 +74,8 @@ class OrderPreservingScaling(Calibrator):
         "temperature": AnyOf(OneOf(None), Number(0.0, open_low=True)),
     }
     temperature_: float
-    slopes_: NDArray[np.float64]
-    values_: NDArray[np.float64]
+    slopes_: Array
+    values_: Array
     smoothness_: tuple[float, ...]
 
     def __init__(
@@ -91,9 +91,7 @@ class OrderPreservingScaling(Calibrator):
         self.form = form
         self.smoothness = smoothness
         self.temperature = temperature
-        self.inputs = inputs
-        self.classes = classes
-        self.saturated = saturated
+        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
 
     def _fit(self, data: Data) -> FitReport:
         given = self.temperature
@@ -125,7 +123,7 @@ class OrderPreservingScaling(Calibrator):
         )
         return estimate(report, data, softmax, self._map, effective)
 
-    def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    def _map(self, logits: Floats) -> Floats:
         answer = apply_curve(logits, _KNOTS, self._stations, self.values_, 1.0 / self.temperature_)
         return keep_top(answer, logits)
 
@@ -133,7 +131,7 @@ class OrderPreservingScaling(Calibrator):
         return self.slopes_.size + (self.temperature is None)
 
     @property
-    def _stations(self) -> NDArray[np.float64]:
+    def _stations(self) -> Array:
         return _STATIONS[:1] if self.form == "diagonal" else _STATIONS
 
     def _family(self, along: float, across: float) -> Family:

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ... import _core
 from ...arrays import softmax, tempered_softmax
@@ -21,6 +20,7 @@ from ...parameters import Number, OneOf
 from ...passes import Block, Data
 from ...threads import get_threads
 from ...traits import Traits
+from ...types import Array, Floats, Integers
 
 __all__ = [
     "BestTemperature",
@@ -31,7 +31,6 @@ __all__ = [
     "temperature_sums",
 ]
 
-Array = NDArray[np.float64]
 _LOSSES = {"nll": 0, "brier": 1}
 _SENSIBLE = 30.0  # times one over the scores' scale: beyond, Newton would crawl towards where they make sense
 _REACH = 1e5  # how far 1/T may lie from one over the scores' own scale
@@ -82,9 +81,7 @@ class TemperatureScaling(Calibrator):
         self, loss: str = "nll", *, inputs: str = "logits", classes: Any = None, saturated: str = "small"
     ) -> None:
         self.loss = loss
-        self.inputs = inputs
-        self.classes = classes
-        self.saturated = saturated
+        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
 
     def _fit(self, data: Data) -> FitReport:
         found = best_temperature(data, self.loss)
@@ -94,10 +91,10 @@ class TemperatureScaling(Calibrator):
             return report
         return estimate(report, data, softmax, self._map, 1.0)
 
-    def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    def _map(self, logits: Floats) -> Floats:
         return tempered_softmax(logits, 1.0 / self.temperature_)
 
-    def _map_logits(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    def _map_logits(self, logits: Floats) -> Floats:
         return logits / logits.dtype.type(self.temperature_)
 
 
@@ -131,7 +128,7 @@ class BestTemperature:
         )
 
 
-def temperature_sums(block: Block, betas: Array, loss: str = "nll", places: NDArray[np.int64] | None = None) -> Array:
+def temperature_sums(block: Block, betas: Array, loss: str = "nll", places: Integers | None = None) -> Array:
     """One pass: by group of rows, the loss of softmax(β z) and its first two derivatives in β, (groups, 3).
 
     ``betas`` has the β of each group, ``places`` the group of each row of the block; without them all are in the first.

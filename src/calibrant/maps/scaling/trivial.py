@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from ...arrays import softmax
 from ...calibrator import Calibrator
@@ -13,16 +10,12 @@ from ...fits.judge import Answer, mean_losses
 from ...fits.report import FitReport
 from ...passes import Data
 from ...traits import Traits
+from ...types import Floats
 
 __all__ = ["Identity", "Uniform"]
 
 
 class _Constant(Calibrator):
-    def __init__(self, *, inputs: str = "logits", classes: Any = None, saturated: str = "small") -> None:
-        self.inputs = inputs
-        self.classes = classes
-        self.saturated = saturated
-
     def _fit(self, data: Data) -> FitReport:
         before, after = mean_losses(data, softmax, self._answer)
         return FitReport(0, True, "nll", before, after, before, after, 0.0)
@@ -42,10 +35,10 @@ class Identity(_Constant):
     def _answer(self) -> Answer:
         return softmax
 
-    def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    def _map(self, logits: Floats) -> Floats:
         return softmax(logits)
 
-    def _map_logits(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    def _map_logits(self, logits: Floats) -> Floats:
         return logits
 
 
@@ -55,5 +48,5 @@ class Uniform(_Constant):
     _identifier = "uniform"
     _traits = Traits("scaling", "ranking", "full", "0")
 
-    def _map(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
+    def _map(self, logits: Floats) -> Floats:
         return np.full_like(logits, 1.0 / logits.shape[1])

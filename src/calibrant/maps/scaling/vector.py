@@ -55,9 +55,7 @@ class VectorScaling(LinearScaling):
         self, strength: Any = "evidence", *, inputs: str = "logits", classes: Any = None, saturated: str = "small"
     ) -> None:
         self.strength = strength
-        self.inputs = inputs
-        self.classes = classes
-        self.saturated = saturated
+        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
 
     def _prior(self, k: int) -> Prior:
         return ridge(k, 2 * k)
