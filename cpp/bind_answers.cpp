@@ -8,8 +8,8 @@ template <class T>
 void bind_answers(nb::module_& m) {
     m.def(
         "finite_logs",
-        [](Matrix<T> probabilities, std::optional<Matrix<T>> logits, double share, double level, bool keep_top, double depth,
-           int threads, Output<T> out) {
+        [](Scores<T> probabilities, std::optional<Scores<T>> logits, double share, double level, bool keep_top, double depth,
+           Threads threads, Output<T> out) {
             require_same_shape(probabilities, out);
             if (logits) require_same_shape(*logits, out);
             if (keep_top && !logits) throw nb::value_error("the top of a row without logits is not known");
@@ -21,7 +21,7 @@ void bind_answers(nb::module_& m) {
         "threads"_a, "out"_a.noconvert());
     m.def(
         "keep_top",
-        [](Matrix<T> logits, int threads, Output<T> probabilities) {
+        [](Scores<T> logits, Threads threads, Output<T> probabilities) {
             require_same_shape(logits, probabilities);
             nb::gil_scoped_release release;
             calibrant::keep_top(logits.data(), logits.shape(0), logits.shape(1), threads, probabilities.data());
@@ -29,7 +29,7 @@ void bind_answers(nb::module_& m) {
         "logits"_a.noconvert(), "threads"_a, "probabilities"_a.noconvert());
     m.def(
         "lowest",
-        [](Matrix<T> values, int threads) {
+        [](Scores<T> values, Threads threads) {
             nb::gil_scoped_release release;
             return calibrant::lowest(values.data(), values.shape(0), values.shape(1), threads);
         },

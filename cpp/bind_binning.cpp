@@ -33,8 +33,8 @@ template <class T>
 void bind_binning(nb::module_& m) {
     m.def(
         "cell_sums",
-        [](Matrix<T> logits, Labels labels, Weights weights, Labels groups, std::int64_t group_count, int bits, Places first,
-           Places shift, std::int64_t cells, int threads) {
+        [](Scores<T> logits, Labels labels, Weights weights, Labels groups, std::int64_t group_count, int bits, Places first,
+           Places shift, std::int64_t cells, Threads threads) {
             require_rows(logits, labels, weights);
             if (bits < 1 || bits > 16 || group_count < 1 || group_count >= std::int64_t(1) << (31 - bits))
                 throw nb::value_error("too many coarse cells");
@@ -51,10 +51,11 @@ void bind_binning(nb::module_& m) {
         "shift"_a.none(), "cells"_a, "threads"_a);
     m.def(
         "bin_sums",
-        [](Matrix<T> logits, Labels labels, Weights weights, Labels groups, std::optional<Matrix<T>> values,
-           Matrix<double> edges, int threads) {
+        [](Scores<T> logits, Labels labels, Weights weights, Labels groups, std::optional<Scores<T>> values,
+           Matrix<double> edges, Threads threads) {
             require_rows(logits, labels, weights);
             require_groups(groups, logits.shape(1), edges.shape(0));
+            if (edges.shape(0) == 0) throw nb::value_error("there are no edges");
             if (values && (values->shape(0) != logits.shape(0) || values->shape(1) != logits.shape(1)))
                 throw nb::value_error("values differ from logits in shape");
             auto out = fresh<double>({edges.shape(0), edges.shape(1) + 1, std::size_t(4)});
@@ -68,7 +69,7 @@ void bind_binning(nb::module_& m) {
         "threads"_a);
     m.def(
         "bin_lift",
-        [](Matrix<T> logits, Matrix<double> edges, Matrix<double> table, bool normalize, int threads, Output<T> out) {
+        [](Scores<T> logits, Matrix<double> edges, Matrix<double> table, bool normalize, Threads threads, Output<T> out) {
             require_same_shape(logits, out);
             require_edges(edges.shape(1), table.shape(1));
             if (edges.shape(0) != table.shape(0) || (edges.shape(0) != 1 && edges.shape(0) != logits.shape(1)))
@@ -80,7 +81,7 @@ void bind_binning(nb::module_& m) {
         "logits"_a.noconvert(), "edges"_a, "table"_a, "normalize"_a, "threads"_a, "out"_a.noconvert());
     m.def(
         "bin_look_up",
-        [](Vector<T> scores, Vector<double> edges, Vector<double> table, int threads,
+        [](Vector<T> scores, Vector<double> edges, Vector<double> table, Threads threads,
            nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu> out) {
             if (out.shape(0) != scores.shape(0)) throw nb::value_error("out differs from scores in length");
             require_edges(edges.shape(0), table.shape(0));

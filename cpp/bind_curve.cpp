@@ -18,8 +18,8 @@ template <class T>
 void bind_curve(nb::module_& m) {
     m.def(
         "curve_sums",
-        [](Matrix<T> logits, Labels labels, Weights weights, Vector<double> knots, Vector<double> stations,
-           Matrix<double> values, double beta, int threads) {
+        [](Scores<T> logits, Labels labels, Weights weights, Vector<double> knots, Vector<double> stations,
+           Matrix<double> values, double beta, Threads threads) {
             require_rows(logits, labels, weights);
             const auto curve = curve_of(knots, stations, values, beta);
             auto out = fresh<double>({std::size_t(calibrant::curve_width(curve))});
@@ -31,7 +31,7 @@ void bind_curve(nb::module_& m) {
         "logits"_a.noconvert(), "labels"_a, "weights"_a.none(), "knots"_a, "stations"_a, "values"_a, "beta"_a, "threads"_a);
     m.def(
         "largest_surprise",
-        [](Matrix<T> logits, Weights weights, double beta, int threads) {
+        [](Scores<T> logits, Weights weights, double beta, Threads threads) {
             if (weights && weights->shape(0) != logits.shape(0)) throw nb::value_error("logits and weights differ in length");
             nb::gil_scoped_release release;
             return calibrant::largest_surprise(logits.data(), data_of(weights), logits.shape(0), logits.shape(1), beta,
@@ -40,7 +40,7 @@ void bind_curve(nb::module_& m) {
         "logits"_a.noconvert(), "weights"_a.none(), "beta"_a, "threads"_a);
     m.def(
         "curve_apply",
-        [](Matrix<T> logits, Vector<double> knots, Vector<double> stations, Matrix<double> values, double beta, int threads,
+        [](Scores<T> logits, Vector<double> knots, Vector<double> stations, Matrix<double> values, double beta, Threads threads,
            Output<T> out) {
             require_same_shape(logits, out);
             const auto curve = curve_of(knots, stations, values, beta);
@@ -54,7 +54,7 @@ template <class T>
 void bind_binwise(nb::module_& m) {
     m.def(
         "top_log_odds",
-        [](Matrix<T> logits, int threads) {
+        [](Scores<T> logits, Threads threads) {
             auto out = fresh<double>({logits.shape(0)});
             nb::gil_scoped_release release;
             calibrant::top_log_odds(logits.data(), logits.shape(0), logits.shape(1), threads, out.data());
@@ -63,7 +63,7 @@ void bind_binwise(nb::module_& m) {
         "logits"_a.noconvert(), "threads"_a);
     m.def(
         "binwise_apply",
-        [](Matrix<T> logits, Vector<double> edges, Vector<double> betas, int threads, Output<T> out) {
+        [](Scores<T> logits, Vector<double> edges, Vector<double> betas, Threads threads, Output<T> out) {
             require_same_shape(logits, out);
             if (betas.shape(0) != edges.shape(0) + 1) throw nb::value_error("there must be one more temperature than edges");
             nb::gil_scoped_release release;

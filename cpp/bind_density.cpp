@@ -8,8 +8,9 @@ template <class T>
 void bind_density(nb::module_& m) {
     m.def(
         "add_class_kernels",
-        [](Matrix<T> products, Vector<double> half_norms, Weights weights, Labels starts, std::int64_t first,
-           std::optional<Labels> skip, double scale, int threads, Output<double> shifts, Output<double> sums) {
+        [](Scores<T> products, Vector<double> half_norms, Weights weights, Labels starts, std::int64_t first,
+           std::optional<Labels> skip, double scale, Threads threads, Output<double> shifts, Output<double> sums) {
+            if (starts.shape(0) < 2) throw nb::value_error("starts must hold a beginning and an end");
             const std::size_t rows = products.shape(0), support = products.shape(1), classes = starts.shape(0) - 1;
             if (half_norms.shape(0) != support || (weights && weights->shape(0) != support) ||
                 (skip && skip->shape(0) != rows) || shifts.shape(0) != rows || shifts.shape(1) != 1 ||
@@ -18,7 +19,7 @@ void bind_density(nb::module_& m) {
             for (std::size_t c = 0; c < classes; ++c)
                 if (starts.data()[c] > starts.data()[c + 1] || starts.data()[c] < 0)
                     throw nb::value_error("starts must rise");
-            if (first < 0 || first + static_cast<std::int64_t>(support) > starts.data()[classes])
+            if (first < 0 || first > starts.data()[classes] - static_cast<std::int64_t>(support))
                 throw nb::value_error("the block lies outside the support");
             nb::gil_scoped_release release;
             add_class_kernels(products.data(), half_norms.data(), data_of(weights), starts.data(),
@@ -30,9 +31,9 @@ void bind_density(nb::module_& m) {
     m.def(
         "finish_class_kernels",
         [](Matrix<double> sums, Matrix<double> shifts, Vector<double> own, Vector<double> prior, double scale, double zero_log,
-           double clip, int threads, Output<T> out) {
+           double clip, Threads threads, Output<T> out) {
             const std::size_t rows = sums.shape(0), classes = sums.shape(1);
-            if (shifts.shape(0) != rows || own.shape(0) != rows || prior.shape(0) != classes || out.shape(0) != rows ||
+            if (shifts.shape(0) != rows || shifts.shape(1) != 1 || own.shape(0) != rows || prior.shape(0) != classes || out.shape(0) != rows ||
                 out.shape(1) != classes)
                 throw nb::value_error("sums, shifts, own, prior and out do not fit");
             nb::gil_scoped_release release;

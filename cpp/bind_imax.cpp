@@ -18,6 +18,7 @@ std::vector<calibrant::ImaxCells> groups_of(const Doubles& scores, const Doubles
         groups.push_back({scores.data() + from, weights.data() + from, outcomes.data() + from, to - from});
     }
     if (!good) throw nb::value_error("cells and starts do not fit one another");
+    if (!all_finite(scores) || !all_finite(weights) || !all_finite(outcomes)) throw nb::value_error("a cell is not finite");
     return groups;
 }
 
@@ -39,7 +40,7 @@ void add_imax(nb::module_& m) {
     m.def(
         "imax",
         [](Doubles scores, Doubles weights, Doubles outcomes, Labels starts, std::int64_t bins, bool affine,
-           Matrix<double> uniforms, int threads) {
+           Matrix<double> uniforms, Threads threads) {
             const auto groups = groups_of(scores, weights, outcomes, starts);
             const std::int64_t rows = uniforms.shape(0), trials = uniforms.shape(1);
             if (bins < 1 || rows != bins || trials < 1) throw nb::value_error("a row of uniforms for each bin");

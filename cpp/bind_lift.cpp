@@ -10,7 +10,7 @@ template <class T>
 void bind_lift(nb::module_& m) {
     m.def(
         "log_odds",
-        [](Matrix<T> logits, int threads, Output<T> out) {
+        [](Scores<T> logits, Threads threads, Output<T> out) {
             require_same_shape(logits, out);
             nb::gil_scoped_release release;
             calibrant::log_odds(logits.data(), logits.shape(0), logits.shape(1), threads, out.data());
@@ -18,7 +18,7 @@ void bind_lift(nb::module_& m) {
         "logits"_a.noconvert(), "threads"_a, "out"_a.noconvert());
     m.def(
         "normalize_rows",
-        [](Matrix<T> logits, bool keep_top, int threads, Output<T> marginals) {
+        [](Scores<T> logits, bool keep_top, Threads threads, Output<T> marginals) {
             require_same_shape(logits, marginals);
             nb::gil_scoped_release release;
             calibrant::normalize_rows(logits.data(), logits.shape(0), logits.shape(1), keep_top, threads, marginals.data());
@@ -26,17 +26,12 @@ void bind_lift(nb::module_& m) {
         "logits"_a.noconvert(), "keep_top"_a, "threads"_a, "marginals"_a.noconvert());
 }
 
-// starts must rise from 0 to the number of values.
-void require_starts(const Labels& starts, std::size_t values) {
-    const std::int64_t count = static_cast<std::int64_t>(starts.shape(0)) - 1;
-    bool good = count >= 1 && starts.data()[0] == 0 && starts.data()[count] == static_cast<std::int64_t>(values);
-    for (std::int64_t g = 0; good && g < count; ++g) good = starts.data()[g] <= starts.data()[g + 1];
-    if (!good) throw nb::value_error("starts and values do not fit one another");
-}
+constexpr std::size_t kMostKnots = (std::size_t(1) << 31) - 1;  // the search counts them in 32 bits
 
 // Every class belongs to a group; with `lowest` = -1 to a group or to none.
 void require_groups(const Labels& groups, const Labels& starts, std::size_t values, std::size_t k, std::int64_t lowest) {
     require_starts(starts, values);
+    if (values > kMostKnots) throw nb::value_error("there are too many knots");
     bool good = groups.shape(0) == k;
     for (std::size_t j = 0; good && j < k; ++j)
         good = groups.data()[j] >= lowest && groups.data()[j] < static_cast<std::int64_t>(starts.shape(0)) - 1;
@@ -47,7 +42,7 @@ template <class T>
 void bind_isotonic(nb::module_& m) {
     m.def(
         "label_log_odds",
-        [](Matrix<T> logits, Labels labels, int threads) {
+        [](Scores<T> logits, Labels labels, Threads threads) {
             require_rows(logits, labels, std::nullopt);
             auto out = fresh<T>({logits.shape(0)});
             nb::gil_scoped_release release;
@@ -68,7 +63,7 @@ void bind_isotonic(nb::module_& m) {
         "sorted"_a.noconvert(), "starts"_a, "resolution"_a);
     m.def(
         "negatives_between",
-        [](Matrix<T> logits, Labels labels, Weights weights, Labels groups, Labels starts, Vector<T> bounds, int threads) {
+        [](Scores<T> logits, Labels labels, Weights weights, Labels groups, Labels starts, Vector<T> bounds, Threads threads) {
             require_rows(logits, labels, weights);
             require_groups(groups, starts, bounds.shape(0), logits.shape(1), -1);
             const std::size_t count = starts.shape(0) - 1, size = bounds.shape(0) + count;
@@ -86,8 +81,8 @@ void bind_isotonic(nb::module_& m) {
         "threads"_a);
     m.def(
         "isotonic_apply",
-        [](Matrix<T> scores, Labels groups, Labels starts, Vector<T> knots, Vector<double> values, bool steps,
-           double epsilon, int threads, Output<T> out) {
+        [](Scores<T> scores, Labels groups, Labels starts, Vector<T> knots, Vector<double> values, bool steps,
+           double epsilon, Threads threads, Output<T> out) {
             require_same_shape(scores, out);
             require_groups(groups, starts, knots.shape(0), scores.shape(1), 0);
             const std::size_t count = starts.shape(0) - 1;
@@ -112,8 +107,8 @@ template <class T>
 void bind_logistic(nb::module_& m) {
     m.def(
         "logistic_sums",
-        [](Matrix<T> logits, Labels labels, Weights weights, Labels groups, Matrix<double> coefficients,
-           Matrix<double> targets, bool two_slopes, int threads) {
+        [](Scores<T> logits, Labels labels, Weights weights, Labels groups, Matrix<double> coefficients,
+           Matrix<double> targets, bool two_slopes, Threads threads) {
             require_rows(logits, labels, weights);
             const std::int64_t count = coefficients.shape(0);
             bool good = coefficients.shape(1) == 3 && targets.shape(0) == coefficients.shape(0) && targets.shape(1) == 2 &&
@@ -131,7 +126,7 @@ void bind_logistic(nb::module_& m) {
         "two_slopes"_a, "threads"_a);
     m.def(
         "logistic_apply",
-        [](Matrix<T> odds, Matrix<double> coefficients, int threads, Output<T> out) {
+        [](Scores<T> odds, Matrix<double> coefficients, Threads threads, Output<T> out) {
             require_same_shape(odds, out);
             require_coefficients(odds, coefficients);
             nb::gil_scoped_release release;
@@ -141,7 +136,7 @@ void bind_logistic(nb::module_& m) {
         "odds"_a.noconvert(), "coefficients"_a, "threads"_a, "out"_a.noconvert());
     m.def(
         "logistic_lift",
-        [](Matrix<T> logits, Matrix<double> coefficients, bool normalize, int threads, Output<T> out) {
+        [](Scores<T> logits, Matrix<double> coefficients, bool normalize, Threads threads, Output<T> out) {
             require_same_shape(logits, out);
             require_coefficients(logits, coefficients);
             nb::gil_scoped_release release;

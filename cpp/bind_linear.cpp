@@ -21,7 +21,7 @@ template <class T>
 void bind_linear(nb::module_& m) {
     m.def(
         "linear_centres",
-        [](Matrix<T> logits, double beta, double floor, int threads) {
+        [](Scores<T> logits, double beta, double floor, Threads threads) {
             auto out = fresh<double>({logits.shape(0), std::size_t(calibrant::kCentres)});
             nb::gil_scoped_release release;
             calibrant::linear_centres(logits.data(), logits.shape(0), logits.shape(1), beta, floor, threads, out.data());
@@ -30,7 +30,7 @@ void bind_linear(nb::module_& m) {
         "logits"_a.noconvert(), "beta"_a, "floor"_a, "threads"_a);
     m.def(
         "linear_features",
-        [](Matrix<T> logits, Matrix<double> centres, double beta, double floor, bool centred, int threads, Output<T> out) {
+        [](Scores<T> logits, Matrix<double> centres, double beta, double floor, bool centred, Threads threads, Output<T> out) {
             require_same_shape(logits, out);
             require_centres(centres, logits.shape(0));
             nb::gil_scoped_release release;
@@ -40,7 +40,7 @@ void bind_linear(nb::module_& m) {
         "logits"_a.noconvert(), "centres"_a, "beta"_a, "floor"_a, "centred"_a, "threads"_a, "out"_a.noconvert());
     m.def(
         "linear_sums",
-        [](Matrix<T> logits, Matrix<double> centres, Weights weights, double beta, double floor, bool centred, int threads) {
+        [](Scores<T> logits, Matrix<double> centres, Weights weights, double beta, double floor, bool centred, Threads threads) {
             require_centres(centres, logits.shape(0));
             if (weights && weights->shape(0) != logits.shape(0)) throw nb::value_error("weights differ in length");
             auto out = fresh<double>({logits.shape(1)});
@@ -52,8 +52,8 @@ void bind_linear(nb::module_& m) {
         "logits"_a.noconvert(), "centres"_a, "weights"_a.none(), "beta"_a, "floor"_a, "centred"_a, "threads"_a);
     m.def(
         "vector_sums",
-        [](Matrix<T> logits, Matrix<double> centres, Labels labels, Weights weights, double beta, double floor, bool centred,
-           Vector<double> d, Vector<double> b, bool curvature, int threads) {
+        [](Scores<T> logits, Matrix<double> centres, Labels labels, Weights weights, double beta, double floor, bool centred,
+           Vector<double> d, Vector<double> b, bool curvature, Threads threads) {
             require_rows(logits, labels, weights);
             require_centres(centres, logits.shape(0));
             require_columns(logits, d);
@@ -72,8 +72,8 @@ void bind_linear(nb::module_& m) {
         "curvature"_a, "threads"_a);
     m.def(
         "softmax_residual",
-        [](Output<T> scores, Matrix<T> logits, Matrix<double> centres, std::optional<Labels> labels, Weights weights,
-           double beta, Vector<double> b, int threads) {
+        [](Output<T> scores, Scores<T> logits, Matrix<double> centres, std::optional<Labels> labels, Weights weights,
+           double beta, Vector<double> b, Threads threads) {
             require_same_shape(logits, scores);
             require_centres(centres, logits.shape(0));
             require_columns(logits, b);
@@ -93,7 +93,7 @@ template <class T>
 void bind_panels(nb::module_& m) {
     m.def(
         "panel_products",
-        [](Matrix<T> x, Vector<T> panels, int threads, Output<T> out) {
+        [](Matrix<T> x, Vector<T> panels, Threads threads, Output<T> out) {
             const std::int64_t columns = x.shape(1), k = out.shape(1);
             if (out.shape(0) != x.shape(0) || std::int64_t(panels.shape(0)) != columns * calibrant::padded_rows<T>(k))
                 throw nb::value_error("the panels do not fit the rows and the output");
@@ -133,8 +133,8 @@ template <class T>
 void bind_linear_mixture(nb::module_& m) {
     m.def(
         "add_linear_mixture",
-        [](Matrix<T> logits, Matrix<double> frames, Vector<std::int64_t> columns, Vector<T> weights, Matrix<T> intercepts,
-           int threads, Output<T> out) {
+        [](Scores<T> logits, Matrix<double> frames, Vector<std::int64_t> columns, Vector<T> weights, Matrix<T> intercepts,
+           Threads threads, Output<T> out) {
             require_same_shape(logits, out);
             const auto parts = linear_parts(frames, columns, weights, intercepts, logits.shape(1));
             nb::gil_scoped_release release;

@@ -22,8 +22,8 @@ template <class T>
 void bind_matrix(nb::module_& m) {
     m.def(
         "matrix_sums",
-        [](Matrix<T> logits, Matrix<double> centres, Labels labels, Weights row_weights, double beta, double floor,
-           bool centred, double mean, double scale, Matrix<double> weights, int threads) {
+        [](Scores<T> logits, Matrix<double> centres, Labels labels, Weights row_weights, double beta, double floor,
+           bool centred, double mean, double scale, Matrix<double> weights, Threads threads) {
             require_rows(logits, labels, row_weights);
             const auto rows = rows_of(logits, centres, row_weights, {beta, floor, centred}, {mean, scale}, weights);
             auto out = fresh<double>({weights.shape(0), weights.shape(1)});
@@ -38,8 +38,8 @@ void bind_matrix(nb::module_& m) {
         "scale"_a, "weights"_a, "threads"_a);
     m.def(
         "matrix_blocks",
-        [](Matrix<T> logits, Matrix<double> centres, Weights row_weights, double beta, double floor, bool centred,
-           double mean, double scale, Matrix<double> weights, int threads) {
+        [](Scores<T> logits, Matrix<double> centres, Weights row_weights, double beta, double floor, bool centred,
+           double mean, double scale, Matrix<double> weights, Threads threads) {
             const auto rows = rows_of(logits, centres, row_weights, {beta, floor, centred}, {mean, scale}, weights);
             auto out = fresh<double>({weights.shape(1), weights.shape(0), weights.shape(0)});
             nb::gil_scoped_release release;
@@ -50,8 +50,8 @@ void bind_matrix(nb::module_& m) {
         "weights"_a, "threads"_a);
     m.def(
         "matrix_moment",
-        [](Matrix<T> logits, Matrix<double> centres, Weights row_weights, double beta, double floor, bool centred,
-           double mean, double scale, Matrix<double> weights, Vector<double> shift, int threads) {
+        [](Scores<T> logits, Matrix<double> centres, Weights row_weights, double beta, double floor, bool centred,
+           double mean, double scale, Matrix<double> weights, Vector<double> shift, Threads threads) {
             const auto rows = rows_of(logits, centres, row_weights, {beta, floor, centred}, {mean, scale}, weights);
             if (shift.shape(0) + 1 != weights.shape(0)) throw nb::value_error("shift must have a number for each feature");
             auto out = fresh<double>({weights.shape(0), weights.shape(0)});
@@ -63,8 +63,8 @@ void bind_matrix(nb::module_& m) {
         "weights"_a, "shift"_a, "threads"_a);
     m.def(
         "matrix_along",
-        [](Matrix<T> logits, Matrix<double> centres, Weights row_weights, double beta, double floor, bool centred,
-           double mean, double scale, Matrix<double> weights, Matrix<double> directions, int threads) {
+        [](Scores<T> logits, Matrix<double> centres, Weights row_weights, double beta, double floor, bool centred,
+           double mean, double scale, Matrix<double> weights, Matrix<double> directions, Threads threads) {
             const auto rows = rows_of(logits, centres, row_weights, {beta, floor, centred}, {mean, scale}, weights);
             if (directions.shape(0) != weights.shape(0)) throw nb::value_error("directions must have a row for each feature");
             auto out = fresh<double>({weights.shape(1), directions.shape(1) + kOwn});

@@ -12,7 +12,7 @@ template <class T>
 void bind_rows(nb::module_& m) {
     m.def(
         "row_tops",
-        [](Matrix<T> values, double tolerance, bool marginals, int threads) {
+        [](Scores<T> values, double tolerance, bool marginals, Threads threads) {
             auto top = fresh<double>({values.shape(0)}), squares = fresh<double>({values.shape(0)});
             auto column = fresh<std::int64_t>({values.shape(0)});
             std::int64_t wrong;
@@ -26,7 +26,7 @@ void bind_rows(nb::module_& m) {
         "values"_a.noconvert(), "tolerance"_a, "marginals"_a, "threads"_a);
     m.def(
         "label_hits",
-        [](Matrix<T> values, Labels labels, std::int64_t most, double tolerance, bool marginals, int threads) {
+        [](Scores<T> values, Labels labels, std::int64_t most, double tolerance, bool marginals, Threads threads) {
             require_rows(values, labels, {});
             auto hits = fresh<bool>({values.shape(0)});
             std::int64_t wrong;
@@ -44,7 +44,7 @@ template <class T>
 void bind_class_bins(nb::module_& m) {
     m.def(
         "class_bins",
-        [](Matrix<T> values, Labels labels, Weights weights, Vector<double> edges, Vector<double> floors, int threads) {
+        [](Scores<T> values, Labels labels, Weights weights, Vector<double> edges, Vector<double> floors, Threads threads) {
             require_rows(values, labels, weights);
             if (edges.shape(0) < 2 || floors.shape(0) != values.shape(1))
                 throw nb::value_error("edges need two ends, floors one value a class");
@@ -75,6 +75,8 @@ void bind_pairs(nb::module_& m) {
         "triweight",
         [](Vector<double> places, Vector<double> points, Matrix<double> weights, double h) {
             if (weights.shape(1) != points.shape(0)) throw nb::value_error("points and weights differ in length");
+            if (!(h > 0) || !std::isfinite(h)) throw nb::value_error("h must be positive");
+            require_rising(points.data(), points.shape(0));
             auto out = fresh<double>({weights.shape(0), places.shape(0)});
             nb::gil_scoped_release release;
             calibrant::triweight(places.data(), places.shape(0), points.data(), weights.data(), points.shape(0),
@@ -90,6 +92,9 @@ void bind_sweep(nb::module_& m) {
         [](Vector<double> values, Matrix<double> prefix, bool equal_width, int norm) {
             if (prefix.shape(0) != 3 || prefix.shape(1) != values.shape(0) + 1 || values.shape(0) == 0)
                 throw nb::value_error("prefix needs three rows, one longer than values");
+            require_rising(values.data(), values.shape(0));
+            require_rising(prefix.data(), prefix.shape(1));
+            if (!all_finite(values) || !all_finite(prefix)) throw nb::value_error("values and prefix must be finite");
             calibrant::Swept swept;
             {
                 nb::gil_scoped_release release;
@@ -104,11 +109,11 @@ void bind_resample(nb::module_& m) {
     m.def(
         "resample_sums",
         [](Labels group, Vector<double> outcomes, Vector<double> excess, Weights weights, Matrix<double> rows,
-           Vector<std::uint64_t> seeds, int threads, Output<double> mass, Output<double> events, Output<double> gaps,
+           Vector<std::uint64_t> seeds, Threads threads, Output<double> mass, Output<double> events, Output<double> gaps,
            Output<double> row_sums) {
+            if (mass.shape(1) == 0) throw nb::value_error("outputs must be (seeds, groups + 1)");
             const std::size_t n = group.shape(0), r = seeds.shape(0), m = mass.shape(1) - 1, q = rows.shape(1);
-            for (std::size_t i = 0; i < n; ++i)
-                if (group.data()[i] < 0 || group.data()[i] >= std::int64_t(m)) throw nb::value_error("no such group");
+            require_places(group, n, m);
             if (outcomes.shape(0) != n || excess.shape(0) != n || rows.shape(0) != n || (weights && weights->shape(0) != n))
                 throw nb::value_error("the rows differ in number");
             for (const auto& out : {mass, events, gaps})

@@ -22,10 +22,10 @@ void bind_perturbation(nb::module_& m) {
         "noise"_a.noconvert());
     m.def(
         "keep_shares",
-        [](Matrix<T> logits, Tiles<T> packed, Matrix<T> reach, std::int64_t draws, double scale, int threads) {
+        [](Scores<T> logits, Tiles<T> packed, Matrix<T> reach, std::int64_t draws, double scale, Threads threads) {
             const std::size_t k = logits.shape(1);
             const bool fits = packed.shape(1) == k && reach.shape(0) == 2 && reach.shape(1) == k;
-            if (!fits || draws < 1 || packed.shape(2) != std::size_t(calibrant::kTile) ||
+            if (!fits || draws < 1 || draws > std::int64_t(packed.shape(0)) * calibrant::kTile || packed.shape(2) != std::size_t(calibrant::kTile) ||
                 packed.shape(0) != std::size_t(calibrant::tile_count(draws)))
                 throw nb::value_error("the noise does not fit the columns");
             const calibrant::Noises<T> noises{std::int64_t(k), draws, packed.data(), reach.data(), reach.data() + k};
@@ -37,8 +37,8 @@ void bind_perturbation(nb::module_& m) {
         "logits"_a.noconvert(), "packed"_a.noconvert(), "reach"_a.noconvert(), "draws"_a, "scale"_a, "threads"_a);
     m.def(
         "spread_confidence",
-        [](Matrix<T> logits, Vector<double> shares, Matrix<double> alphas, Matrix<double> betas, Matrix<bool> filled,
-           std::optional<double> start, double margin, int threads, Output<T> out) {
+        [](Scores<T> logits, Vector<double> shares, Matrix<double> alphas, Matrix<double> betas, Matrix<bool> filled,
+           std::optional<double> start, double margin, Threads threads, Output<T> out) {
             require_same_shape(logits, out);
             const std::size_t steps = alphas.shape(0), bins = alphas.shape(1);
             if (shares.shape(0) != logits.shape(0) || bins == 0 || betas.shape(0) != steps || betas.shape(1) != bins ||
@@ -54,7 +54,9 @@ void bind_perturbation(nb::module_& m) {
         "out"_a.noconvert());
     m.def(
         "keep_probabilities",
-        [](Matrix<T> logits, int noise, double scale, std::int64_t nodes, int threads) {
+        [](Scores<T> logits, int noise, double scale, std::int64_t nodes, Threads threads) {
+            if (noise < 0 || noise > 1) throw nb::value_error("noise must be 0 or 1");
+            if (nodes < 2 || nodes > (1 << 20)) throw nb::value_error("nodes must be between 2 and 2^20");
             auto out = fresh<double>({logits.shape(0)});
             nb::gil_scoped_release release;
             calibrant::keep_probabilities(logits.data(), logits.shape(0), logits.shape(1),

@@ -9,18 +9,19 @@ template <class T>
 void bind_scan(nb::module_& m) {
     m.def(
         "scan",
-        [](Matrix<T> values, double tolerance, int threads) {
+        [](Scores<T> values, double tolerance, Threads threads) {
             calibrant::Findings found;
             {
                 nb::gil_scoped_release release;
                 found = calibrant::scan(values.data(), values.shape(0), values.shape(1), tolerance, threads);
             }
-            return std::make_tuple(found.nan, found.plus_infinity, found.minus_infinity, found.no_finite, found.off_simplex);
+            return std::make_tuple(found.nan, found.plus_infinity, found.minus_infinity, found.no_finite, found.off_simplex,
+                                   found.largest);
         },
         "values"_a.noconvert(), "tolerance"_a, "threads"_a);
     m.def(
         "row_keys",
-        [](Matrix<T> values, Labels labels, bool relative, int threads) {
+        [](Scores<T> values, Labels labels, bool relative, Threads threads) {
             if (relative) require_rows(values, labels, std::nullopt);
             if (labels.shape(0) != values.shape(0) || values.shape(1) == 0)
                 throw nb::value_error("values and labels differ in length, or there are no columns");

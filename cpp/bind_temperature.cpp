@@ -11,10 +11,11 @@ template <class T>
 void bind_temperature(nb::module_& m) {
     m.def(
         "temperature_sums",
-        [](Matrix<T> logits, Labels labels, Weights weights, std::optional<Labels> places, Vector<double> betas, int loss,
-           int threads) {
+        [](Scores<T> logits, Labels labels, Weights weights, std::optional<Labels> places, Vector<double> betas, int loss,
+           Threads threads) {
             require_rows(logits, labels, weights);
             const std::size_t groups = betas.shape(0);
+            if (groups == 0 || loss < 0 || loss > 1) throw nb::value_error("betas need one value, loss must be 0 or 1");
             if (places) require_places(*places, logits.shape(0), groups);
             auto out = fresh<double>({groups, std::size_t(calibrant::kSums)});
             nb::gil_scoped_release release;
@@ -26,7 +27,7 @@ void bind_temperature(nb::module_& m) {
         "logits"_a.noconvert(), "labels"_a, "weights"_a.none(), "places"_a.none(), "betas"_a, "loss"_a, "threads"_a);
     m.def(
         "temperature_rows",
-        [](Matrix<T> logits, Labels labels, double beta, int threads) {
+        [](Scores<T> logits, Labels labels, double beta, Threads threads) {
             require_rows(logits, labels, std::nullopt);
             auto out = fresh<double>({logits.shape(0), std::size_t(3)});
             nb::gil_scoped_release release;
@@ -37,7 +38,7 @@ void bind_temperature(nb::module_& m) {
         "logits"_a.noconvert(), "labels"_a, "beta"_a, "threads"_a);
     m.def(
         "ensemble_sums",
-        [](Matrix<T> logits, Labels labels, Weights weights, double beta, int threads) {
+        [](Scores<T> logits, Labels labels, Weights weights, double beta, Threads threads) {
             require_rows(logits, labels, weights);
             auto out = fresh<double>({std::size_t(calibrant::kEnsembleSums)});
             nb::gil_scoped_release release;
@@ -48,7 +49,7 @@ void bind_temperature(nb::module_& m) {
         "logits"_a.noconvert(), "labels"_a, "weights"_a.none(), "beta"_a, "threads"_a);
     m.def(
         "ensemble_apply",
-        [](Matrix<T> logits, double beta, double w_scaled, double w_identity, double w_uniform, int threads, Output<T> out) {
+        [](Scores<T> logits, double beta, double w_scaled, double w_identity, double w_uniform, Threads threads, Output<T> out) {
             if (out.shape(0) != logits.shape(0) || out.shape(1) != logits.shape(1))
                 throw nb::value_error("out differs from logits in shape");
             const double w[3] = {w_scaled, w_identity, w_uniform};
@@ -61,7 +62,7 @@ void bind_temperature(nb::module_& m) {
 void bind_mixture(nb::module_& m) {
     m.def(
         "mixture_sums",
-        [](Matrix<double> columns, Weights weights, Vector<double> w, int threads) {
+        [](Matrix<double> columns, Weights weights, Vector<double> w, Threads threads) {
             const std::size_t parts = columns.shape(1);
             if (w.shape(0) != parts || (weights && weights->shape(0) != columns.shape(0)))
                 throw nb::value_error("columns, weights and w do not fit");

@@ -71,7 +71,7 @@ CALIBRANT_INLINE void add_row(T* odds, std::int64_t m, const std::int32_t* bin, 
 #pragma omp simd
     for (std::int64_t j = 0; j < m; ++j) odds[j] = sigmoid(odds[j]);
     for (std::int64_t j = 0; j < m; ++j) {
-        double* sums = out + target[j] + 4 * bin[j];
+        double* sums = out + target[j] + 4 * std::int64_t(bin[j]);
         sums[0] += weight;
         sums[2] += weight * odds[j];
         if (values) sums[3] += weight * values[places[j]];
@@ -146,13 +146,14 @@ struct Cells {
         std::vector<T> odds(k);
         std::vector<std::int32_t> cell(k);
         for (std::int64_t i = from; i < to; ++i) {
+            if (i % 256 == 0) Watch::look();
             const double w = weight(i);
             if (w == 0.0) continue;
             used_odds(logits + i * k, k, used.places.data(), m, odds.data());
             run(odds.data(), m, 0, cell.data());
-            for (std::int64_t j = 0; j < m; ++j) out[2 * cell[j]] += w;
+            for (std::int64_t j = 0; j < m; ++j) out[2 * std::int64_t(cell[j])] += w;
             const std::int64_t own = used.where[labels[i]];
-            if (own >= 0) out[2 * cell[own] + 1] += w;
+            if (own >= 0) out[2 * std::int64_t(cell[own]) + 1] += w;
         }
     }
 
@@ -164,6 +165,7 @@ struct Cells {
         std::vector<std::int64_t> own(most);
         std::vector<std::int32_t> cell(most);
         for (std::int64_t i = from; i < to;) {
+            Watch::look();
             std::int64_t count = 0;
             while (i < to && count < most) i = turn_rows(i, to, most, tile.data(), w.data(), own.data(), count);
             for (std::int64_t j = 0; j < m; ++j) {
@@ -228,6 +230,7 @@ void bin_sums(const T* logits, const std::int64_t* labels, const double* weights
         std::vector<T> odds(k);
         std::vector<std::int32_t> bin(k);
         for (std::int64_t i = from; i < to; ++i) {
+            if (i % 256 == 0) Watch::look();
             const double weight = weights ? weights[i] : 1.0;
             if (weight == 0.0) continue;
             used_odds(logits + i * k, k, used.places.data(), m, odds.data());

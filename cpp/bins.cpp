@@ -15,8 +15,9 @@ CALIBRANT_INLINE std::int64_t bin_of(double p, const double* edges, std::int64_t
         const std::int64_t b = std::upper_bound(edges, edges + bins + 1, p) - edges - 1;
         return std::clamp<std::int64_t>(b, 0, bins - 1);
     }
-    const std::int64_t guess = std::min(static_cast<std::int64_t>(p * static_cast<double>(bins)), bins - 1);
-    const std::int64_t up = (p >= edges[guess + 1]) & (guess + 1 < bins), down = p < edges[guess];
+    const double inside = p > 0 ? (p < 1 ? p : 1.0) : 0.0;  // NaN too: the sums tell of it
+    const std::int64_t guess = std::min(static_cast<std::int64_t>(inside * static_cast<double>(bins)), bins - 1);
+    const std::int64_t up = (p >= edges[guess + 1]) & (guess + 1 < bins), down = (p < edges[guess]) & (guess > 0);
     return guess + up - down;  // without branches: rounding moves the guess by one at most
 }
 
@@ -78,6 +79,7 @@ CALIBRANT_INLINE void bins_block(const T* values, std::int64_t from, std::int64_
                                  const BinSums& sums) {
     const double second = task.bins > 1 ? task.edges[1] : 2.0;
     for (std::int64_t i = from; i < to; ++i) {
+        if (i % 256 == 0) Watch::look();
         const double weight = task.weights ? task.weights[i] : 1.0;
         if (weight == 0.0) continue;
         const T* p = values + i * task.k;
@@ -103,7 +105,7 @@ template <class T>
 void class_bins(const T* values, const std::int64_t* labels, const double* weights, std::int64_t n, std::int64_t k,
                 const double* edges, std::int64_t bins, const double* floors, int threads, double* out) {
     // A few parts of many rows, each with sums of its own: as many as eight threads need, whatever their number is.
-    const std::int64_t parts = std::min<std::int64_t>(8, block_count(n, k)), rows = (n + parts - 1) / parts;
+    const std::int64_t parts = std::clamp<std::int64_t>(block_count(n, k), 1, 8), rows = (n + parts - 1) / parts;
     const std::int64_t cells = k * bins, width = 2 * k + 3 * cells;
     const BinTask task{labels, weights, k, edges, bins, floors, is_even(edges, bins)};
     std::vector<double> sums(parts * width);

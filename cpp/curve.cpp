@@ -151,6 +151,7 @@ CALIBRANT_INLINE void sums_chunk(const T* logits, const std::int64_t* labels, co
     const std::int64_t count = c.count, stride = c.parameters();
     double *first = row.first.data(), *second = row.second.data();
     for (std::int64_t i = from; i < to; ++i) {
+        if (i % 64 == 0) Watch::look();
         const double w = weights ? weights[i] : 1.0;
         if (w == 0) continue;
         const Place place(c, surprises(logits + i * k, k, c.beta, row.t.data()));

@@ -37,7 +37,8 @@ public:
         const std::int64_t n = cells.count;
         ones_.assign(n + 1, 0.0), zeros_.assign(n + 1, 0.0);
         for (std::int64_t i = 0; i < n; ++i) {
-            x_[i] = std::min(std::max(slope * cells.scores[i] + offset, -kFlat), kFlat);
+            const double x = slope * cells.scores[i] + offset;
+            x_[i] = x > -kFlat ? std::min(x, kFlat) : -kFlat;  // NaN too: sorting needs numbers
             total_ += weights_[i];
         }
         // Sums of small terms first, so that their differences keep their digits in both tails.
@@ -77,6 +78,7 @@ public:
     // Splits the bins that lose most until there are as many as asked for, or none can be split.
     Bounds filled(Bounds bounds, std::int64_t bins) {
         while (static_cast<std::int64_t>(bounds.size()) + 1 < bins) {
+            Watch::look();
             double most = -1;
             Bin worst{};
             for (std::size_t m = 0; m <= bounds.size(); ++m) {

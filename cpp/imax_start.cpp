@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "interrupt.hpp"
 #include "simd.hpp"
 
 namespace calibrant {
@@ -116,7 +117,10 @@ Centres merged(const Doubles& x, const double* weights, double total) {
         last = place;
         out.x.back() += weights[i] * x[i], out.weights.back() += weights[i];
     }
-    for (std::size_t i = 0; i < out.x.size(); ++i) out.x[i] /= out.weights[i];
+    for (std::size_t i = 0; i < out.x.size(); ++i) {
+        const double mean = out.x[i] / out.weights[i];
+        out.x[i] = mean == mean ? mean : 0.0;  // of no weight, or of infinite weight: sorting needs numbers
+    }
     return out;
 }
 
@@ -186,6 +190,7 @@ Doubles imax_start(const Doubles& x, const double* weights, double total, const 
     distances(first, best);
     for (std::int64_t m = 1; m < options.bins; ++m) {
         nearest.swap(best);
+        Watch::look();
         sum = 0;
         for (std::size_t i = 0; i < n; ++i) sums[i] = sum += cells.weights[i] * nearest[i];
         if (sum == 0) break;

@@ -174,6 +174,7 @@ void negatives_between(const T* logits, const std::int64_t* labels, const double
     for_parts(parts, threads, [&](std::int64_t part) {
         std::vector<T> odds(k);
         for (std::int64_t i = n * part / parts; i < n * (part + 1) / parts; ++i) {
+            if (i % 256 == 0) Watch::look();
             const double weight = weights ? weights[i] : 1.0;
             if (weight == 0) continue;
             log_odds_row(logits + i * k, k, odds.data());

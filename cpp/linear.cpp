@@ -99,7 +99,7 @@ CALIBRANT_INLINE double vector_part(const T* logits, const double* centres, cons
         sums.fast[k + y] -= static_cast<T>(weight);
         if (curvature)
             add_curvature(a.data(), x.data(), k, static_cast<T>(1 / total), static_cast<T>(weight), sums.fast.data());
-        if (++waiting == kFlush) sums.flush(curvature), waiting = 0;
+        if (++waiting == kFlush) sums.flush(curvature), waiting = 0, Watch::look();
     }
     sums.flush(curvature);
     return loss;

@@ -48,6 +48,7 @@ struct Block {
 template <class T>
 CALIBRANT_INLINE void judge(const MatrixRows<T>& rows, const Padded<T>* weights, std::int64_t from, std::int64_t count,
                             const std::int64_t* labels, Block<T>& block, double* totals, double* at_label) {
+    Watch::look();
     const std::int64_t k = rows.k, side = rows.side();
     const T beta = static_cast<T>(rows.frame.beta);
     for (std::int64_t i = 0; i < count; ++i) {
@@ -122,6 +123,7 @@ CALIBRANT_INLINE void blocks_part(const MatrixRows<T>& rows, const Padded<T>* we
         for (std::int64_t i = 0; i < count; ++i) {
             const T *a = block.a.row(i), *x = block.x.row(i);
             const double weight = rows.weight(start + i);
+            Watch::look();
             for (std::int64_t j = 0; j < k; ++j) {
                 const double p = a[j] / totals[i], v = weight * p * (1 - p);
                 if (v < 1e-9 * weight || v == 0) continue;

@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "interrupt.hpp"
+
 namespace calibrant {
 
 // Rows of a block: about 64k elements, so that a block stays in the second-level cache.
@@ -24,30 +26,35 @@ constexpr std::int64_t kWritersRun = 16, kReadersRun = 2;
 // Calls work(block, first_row, last_row) once for each block. Threads take runs of at most `run_length` neighbouring blocks.
 template <class Work>
 void for_blocks(std::int64_t n, std::int64_t k, int threads, Work work, std::int64_t run_length = kWritersRun) {
-    const std::int64_t rows = block_rows(k), blocks = block_count(n, k);
+    const std::int64_t rows = block_rows(k), blocks = block_count(n, k), most = std::max(threads, 1);
     std::atomic<std::int64_t> next{0};
-    const std::int64_t stride = std::max<std::int64_t>(1, std::min<std::int64_t>(run_length, blocks / (8 * threads)));
+    std::atomic<bool> stop{false};
+    const std::int64_t stride = std::max<std::int64_t>(1, std::min<std::int64_t>(run_length, blocks / (8 * most)));
     std::exception_ptr failure;
     std::mutex failing;
-    auto run = [&]() noexcept {
+    auto run = [&](bool caller) noexcept {
         try {
+            const Watch watch(stop, caller);
             for (std::int64_t first; (first = next.fetch_add(stride)) < blocks;)
-                for (std::int64_t b = first; b < std::min(blocks, first + stride); ++b)
+                for (std::int64_t b = first; b < std::min(blocks, first + stride); ++b) {
+                    Watch::look();
                     work(b, b * rows, std::min(n, (b + 1) * rows));
+                }
+        } catch (const Watch::Stopped&) {  // the failure that stopped it is known already
         } catch (...) {  // an exception that left a thread would end the process: it is thrown again by the caller's
             const std::lock_guard<std::mutex> lock(failing);
             if (!failure) failure = std::current_exception();
-            next.store(blocks);
+            stop.store(true);
         }
     };
     std::vector<std::thread> crew;
     try {
-        crew.reserve(std::min<std::int64_t>(threads, blocks));
-        for (std::int64_t t = 1; t < std::min<std::int64_t>(threads, blocks); ++t) crew.emplace_back(run);
+        crew.reserve(std::min(most, blocks));
+        for (std::int64_t t = 1; t < std::min(most, blocks); ++t) crew.emplace_back(run, false);
     } catch (const std::exception&) {
         // The system has no thread, or no memory for one, to spare: those that there are do the work.
     }
-    run();
+    run(true);
     for (auto& member : crew) member.join();
     if (failure) std::rethrow_exception(failure);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "interrupt.hpp"
 #include "simd.hpp"
 
 namespace calibrant {
@@ -49,7 +50,9 @@ std::vector<std::int64_t> best_partition(const double* weights, const double* po
     const std::vector<double> mass = running(weights, count), positive = running(positives, count);
     std::vector<double> gain(width), best(most * width, -std::numeric_limits<double>::infinity());
     std::vector<std::int64_t> choice(most * width, 0);
+    const Alone alone;
     for (std::int64_t stop = 1; stop < width; ++stop) {
+        Watch::look();
         gains(mass.data(), positive.data(), stop, gain.data());
         best[stop] = gain[0];
         for (std::int64_t m = 1; m < most; ++m) {

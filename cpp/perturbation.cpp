@@ -145,7 +145,8 @@ double kept_uniform(const std::vector<double>& gap, std::int64_t nodes) {
 
 double replayed(const Steps& s, double share, double p) {
     for (std::int64_t t = 0; t < s.steps; ++t) {
-        const std::int64_t bin = std::clamp<std::int64_t>(std::ceil(p * s.bins) - 1, 0, s.bins - 1), at = t * s.bins + bin;
+        const double place = p > 0 ? (p < 1 ? p : 1.0) : 0.0;  // NaN too
+        const std::int64_t bin = std::clamp<std::int64_t>(std::ceil(place * s.bins) - 1, 0, s.bins - 1), at = t * s.bins + bin;
         if (s.filled[at]) p = std::clamp((s.alphas[at] - s.betas[at]) * share + s.betas[at], 0.0, 1.0);
     }
     return p;

@@ -37,6 +37,7 @@ void resample_sums(const std::int64_t* group, const double* outcomes, const doub
                    std::int64_t q, int threads, double* mass, double* events, double* gaps, double* row_sums) {
     for_blocks(count, 65536, threads, [&](std::int64_t r, std::int64_t, std::int64_t) {
         std::vector<std::uint32_t> counts(n);
+        Watch::look();
         Generator next{seeds[r]};
         draw(next, n, counts);
         double *w_out = mass + r * (m + 1), *e_out = events + r * (m + 1), *g_out = gaps + r * (m + 1);

@@ -1,5 +1,6 @@
 #include "scan.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -12,11 +13,17 @@ namespace {
 
 // x - x is 0 for finite x and NaN otherwise, so one sum tells whether a row is finite.
 template <class T>
-CALIBRANT_INLINE bool finite_row(const T* z, std::int64_t k) {
-    T probe = 0;
-#pragma omp simd reduction(+ : probe)
-    for (std::int64_t j = 0; j < k; ++j) probe += z[j] - z[j];
-    return probe == T(0);
+CALIBRANT_INLINE bool finite_row(const T* z, std::int64_t k, double& largest) {
+    T probe = 0, most = 0;
+#pragma omp simd reduction(+ : probe) reduction(max : most)
+    for (std::int64_t j = 0; j < k; ++j) {
+        const T size = z[j] < 0 ? -z[j] : z[j];
+        probe += z[j] - z[j];
+        most = size > most ? size : most;
+    }
+    if (probe != T(0)) return false;
+    largest = most > largest ? most : largest;
+    return true;
 }
 
 template <class T>
@@ -39,7 +46,7 @@ CALIBRANT_INLINE Findings scan_block(const T* values, std::int64_t from, std::in
     for (std::int64_t i = from; i < to; ++i) {
         const T* z = values + i * k;
         if (found.off_simplex < 0 && !on_simplex(z, k, tolerance)) found.off_simplex = i;
-        if (finite_row(z, k)) continue;
+        if (finite_row(z, k, found.largest)) continue;
         bool any = false;
         for (std::int64_t j = 0; j < k; ++j) {
             if (std::isnan(z[j]))
@@ -47,7 +54,7 @@ CALIBRANT_INLINE Findings scan_block(const T* values, std::int64_t from, std::in
             else if (std::isinf(z[j]))
                 note(z[j] > 0 ? found.plus_infinity : found.minus_infinity, i);
             else
-                any = true;
+                any = true, found.largest = std::max(found.largest, std::abs(static_cast<double>(z[j])));
         }
         if (!any) note(found.no_finite, i);
     }
@@ -71,6 +78,7 @@ Findings scan(const T* values, std::int64_t n, std::int64_t k, double tolerance,
     });
     Findings all;
     for (const Findings& part : parts) {
+        all.largest = std::max(all.largest, part.largest);
         if (part.nan >= 0) note(all.nan, part.nan);
         if (part.plus_infinity >= 0) note(all.plus_infinity, part.plus_infinity);
         if (part.minus_infinity >= 0) note(all.minus_infinity, part.minus_infinity);

@@ -11,6 +11,7 @@ struct Findings {
     std::int64_t minus_infinity = -1;// first row with -inf, or -1
     std::int64_t no_finite = -1;     // first row with no finite value, or -1
     std::int64_t off_simplex = -1;   // first row outside the simplex (entries in [0, 1], sum within tolerance), or -1
+    double largest = 0;              // the largest absolute value that is finite
 };
 
 template <class T>

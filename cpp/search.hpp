@@ -65,6 +65,7 @@ private:
     // Monotone in x, so a value in an earlier cell is smaller and one in a later cell is larger.
     static std::int64_t cell(const Group& group, T x) {
         const T place = (x - group.low) * group.scale;
+        if (!(place > 0)) return 0;  // NaN too: infinity times zero, where the values span more than a number can hold
         return place < static_cast<T>(group.cells - 1) ? static_cast<std::int64_t>(place) : group.cells - 1;
     }
 

@@ -8,7 +8,7 @@
 // A function marked CALIBRANT_CLONES is compiled for several instruction sets and the loader picks one (GNU ifunc).
 // Elsewhere (ARM, macOS, musl) the baseline is compiled alone. Helpers it calls must be inlined into every clone,
 // which is what CALIBRANT_INLINE is for.
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
+#if !defined(CALIBRANT_ONE_VERSION) && defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
 #define CALIBRANT_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
 #else
 #define CALIBRANT_CLONES
@@ -169,7 +169,7 @@ CALIBRANT_INLINE T row_max(const T* z, std::int64_t k) {
     return top;
 }
 
-// The first place of a value that is in the row.
+// The first place of a value that is in the row; the last place where it is not, as in a row with a NaN.
 template <class T>
 CALIBRANT_INLINE std::int64_t first_place(const T* z, std::int64_t k, T value) {
     constexpr std::int64_t glance = 64;
@@ -179,8 +179,8 @@ CALIBRANT_INLINE std::int64_t first_place(const T* z, std::int64_t k, T value) {
         for (std::int64_t j = place; j < place + glance; ++j) found += z[j] == value;
         if (found) break;
     }
-    while (z[place] != value) ++place;
-    return place;
+    while (place < k - 1 && z[place] != value) ++place;
+    return place < k ? place : k - 1;
 }
 
 }  // namespace calibrant

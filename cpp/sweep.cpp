@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "interrupt.hpp"
+
 namespace calibrant {
 namespace {
+
+constexpr double kMostBins = 1 << 20;  // of weights beyond the number of cells: more could not be told apart, nor waited for
 
 // Cells below one of b equal-mass or equal-width bins' lower border: the first cell that belongs to bin `bin` or later.
 struct Sweeper {
@@ -81,10 +85,12 @@ struct Sweeper {
 
 Swept sweep(const double* values, const double* prefix, std::int64_t m, bool equal_width, int norm) {
     const Sweeper sweeper{values, prefix, prefix + (m + 1), prefix + 2 * (m + 1), m, equal_width};
-    const std::int64_t most = std::max<std::int64_t>(m, static_cast<std::int64_t>(std::floor(prefix[m] + 1e-9)));
+    const double rows = std::min(std::floor(prefix[m] + 1e-9), kMostBins);  // a weight counts as so many rows
+    const std::int64_t most = std::max(m, static_cast<std::int64_t>(rows));
+    const Alone alone;
     std::int64_t b = most;
     if (!sweeper.always_monotone())
-        for (b = 1; b < most && sweeper.monotone(b + 1);) ++b;
+        for (b = 1; b < most && sweeper.monotone(b + 1); ++b) Watch::look();
     return {b, sweeper.error(b, norm)};
 }
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "interrupt.hpp"
+
 namespace calibrant {
 
 void triweight(const double* places, std::int64_t m, const double* points, const double* weights, std::int64_t n,
@@ -22,7 +24,9 @@ void triweight(const double* places, std::int64_t m, const double* points, const
             for (int j = 0; j < 7; ++j, power *= u) after[s * 7 + j] = before[s * 7 + j] + power;
         }
     }
+    const Alone alone;
     for (std::int64_t x = 0; x < m; ++x) {
+        if (x % 256 == 0) Watch::look();
         const std::int64_t first = std::lower_bound(points, points + n, places[x] - h) - points;
         const std::int64_t last = std::upper_bound(points + first, points + n, places[x] + h) - points;
         for (std::int64_t s = 0; s < sets; ++s) out[s * m + x] = 0;

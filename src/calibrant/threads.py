@@ -19,6 +19,7 @@ __all__ = ["blas_threads", "carried", "get_threads", "one_blas_thread", "set_thr
 Arguments = ParamSpec("Arguments")
 Value = TypeVar("Value")
 
+_MOST = 1024  # threads that the compiled core takes
 _chosen: int | None = None  # for the whole process
 _limit: contextvars.ContextVar[int | None] = contextvars.ContextVar("calibrant_thread_limit", default=None)
 _limits_the_blas = Lock()  # held by the one caller whose limit the BLAS has
@@ -40,22 +41,26 @@ def get_threads() -> int:
 def set_threads(threads: int | None) -> None:
     """Use this many threads in the compiled core; None goes back to the default."""
     global _chosen
-    if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
-        raise InvalidInput("threads must be a positive integer", seen=repr(threads), allowed="1, 2, …, or None")
+    if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or not _sensible(threads)):
+        raise InvalidInput("threads must be a positive integer", seen=repr(threads), allowed=f"1 … {_MOST}, or None")
     _chosen = threads
 
 
 def _available() -> int:
     affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else (os.cpu_count() or 1)
+    return min(len(affinity(0)) if affinity else (os.cpu_count() or 1), _MOST)
+
+
+def _sensible(threads: int) -> bool:
+    return 1 <= threads <= _MOST
 
 
 def _from_environment() -> int:
     text = os.environ.get("CALIBRANT_THREADS", "")
     if not text:
         return 0
-    if not text.isdigit() or int(text) < 1:
-        raise InvalidInput("CALIBRANT_THREADS must be a positive integer", seen=repr(text))
+    if not (text.isascii() and text.isdigit() and len(text) < 9 and _sensible(int(text))):
+        raise InvalidInput("CALIBRANT_THREADS must be a positive integer", seen=repr(text), allowed=f"1 … {_MOST}")
     return int(text)
 
 

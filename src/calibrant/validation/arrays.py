@@ -26,6 +26,10 @@ SIMPLEX_TOLERANCE = 1e-3
 BFLOAT16_ROUNDING = 2.0**-8
 
 
+# Sums of weights beyond are taken for these: see `_of_sensible_sum`.
+_LEAST_WEIGHT, _MOST_WEIGHT = 1e-60, 1e15
+
+
 def simplex_tolerance(values: Any) -> float:
     """Return how far a row of probabilities of this type may be from one in sum."""
     coarse = str(getattr(values, "dtype", "")).endswith("bfloat16")
@@ -120,4 +124,18 @@ def as_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
         )
     if not weights.any():
         raise InvalidInput("sample_weight is zero everywhere", allowed="at least one positive weight")
-    return None if (weights == 1.0).all() else weights
+    if (weights == 1.0).all():
+        return None
+    total = float(weights.sum()) if weights.max() < 1e290 else np.inf
+    return weights if _LEAST_WEIGHT <= total <= _MOST_WEIGHT else _of_sensible_sum(weights)
+
+
+def _of_sensible_sum(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return weights in the same proportions whose sums and products are finite.
+
+    A weight counts as so many rows. The largest sum is that of more rows than there ever were, the least one that of far
+    fewer than one: what a map learns is no different beyond.
+    """
+    shares = weights / weights.max()
+    total = float(weights.max()) * float(shares.sum())
+    return shares * (min(max(total, _LEAST_WEIGHT), _MOST_WEIGHT) / float(shares.sum()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,11 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from ..errors import InvalidInput
+from ..errors import InvalidInput, caution
 from ..threads import get_threads
 from .arrays import SIMPLEX_TOLERANCE, as_matrix, simplex_tolerance
 
 __all__ = ["Scores", "as_embeddings", "as_scores"]
+
+
+# The largest size of a value by type: the difference of two, and a temperature times it, are finite.
+_MOST: Mapping[str, float] = {"f": 1e32, "d": 1e100}
+_MOST_OF_EMBEDDINGS: Mapping[str, float] = {"f": 1e15, "d": 1e100}  # whose squares are summed
+# Where no value reaches this, all are read as zero: what divides by the square of their spread would overflow.
+_LEAST: Mapping[str, float] = {"f": 1e-18, "d": 1e-100}
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +53,9 @@ def as_scores(values: Any, inputs: str, name: str = "scores") -> Scores:
     if vector:
         array, columns = array.reshape(-1, 1), None
     tolerance = simplex_tolerance(values)
-    findings = _core.scan(array, tolerance, get_threads())
+    *findings, largest = _core.scan(array, tolerance, get_threads())
     _refuse_not_finite(array, findings, name)
+    array = _of_sensible_size(array, largest, name)
     if inputs == "probabilities":
         logits = _log_odds_pair(array, name) if vector else _log_probabilities(array, findings, tolerance, name)
         return Scores(logits, columns, bool(np.isneginf(logits).any()), shape)
@@ -61,14 +70,32 @@ def as_embeddings(values: Any, name: str = "embeddings") -> Scores:
     array, columns = as_matrix(values, name)
     if array.ndim == 1:
         raise InvalidInput(f"{name} must be (n, d)", seen=f"shape {array.shape}", hint="Reshape your data")
-    findings = _core.scan(array, SIMPLEX_TOLERANCE, get_threads())
+    *findings, largest = _core.scan(array, SIMPLEX_TOLERANCE, get_threads())
     if findings[0] >= 0 or findings[1] >= 0 or findings[2] >= 0:
         row = max(findings[:3])
         raise InvalidInput(f"{name} contains NaN or infinity", seen=f"row {row}", allowed="finite values")
-    return Scores(array, columns, False, array.shape)
+    return Scores(_of_sensible_size(array, largest, name, _MOST_OF_EMBEDDINGS), columns, False, array.shape)
 
 
-def _refuse_not_finite(array: NDArray[Any], findings: tuple[int, ...], name: str) -> None:
+def _of_sensible_size(
+    array: NDArray[np.floating], largest: float, name: str, limits: Mapping[str, float] = _MOST
+) -> NDArray[np.floating]:
+    """Refuse numbers whose differences or products would overflow; read numbers that are next to nothing as zero."""
+    most = limits[array.dtype.char]
+    if largest > most:
+        raise InvalidInput(
+            f"{name} are too large to compute with",
+            seen=f"a value of size {largest:.3g} in {array.dtype}",
+            allowed=f"values up to {most:g}",
+            hint="divide all of them by the same number",
+        )
+    if 0 < largest < _LEAST[array.dtype.char]:
+        caution(f"no value of {name} is larger than {largest:.3g}: they are read as equal")
+        return np.zeros_like(array)
+    return array
+
+
+def _refuse_not_finite(array: NDArray[Any], findings: Sequence[int], name: str) -> None:
     nan, plus, _, no_finite, _ = findings
     if nan >= 0:
         raise InvalidInput(
@@ -88,7 +115,7 @@ def _refuse_not_finite(array: NDArray[Any], findings: tuple[int, ...], name: str
         )
 
 
-def _refuse_probabilities(array: NDArray[Any], findings: tuple[int, ...], vector: bool, name: str) -> None:
+def _refuse_probabilities(array: NDArray[Any], findings: Sequence[int], vector: bool, name: str) -> None:
     if len(array) < 2:
         return
     if not vector and findings[4] < 0:
@@ -126,7 +153,7 @@ def _percent_hint(array: NDArray[np.floating]) -> str:
 
 
 def _log_probabilities(
-    array: NDArray[np.floating], findings: tuple[int, ...], tolerance: float, name: str
+    array: NDArray[np.floating], findings: Sequence[int], tolerance: float, name: str
 ) -> NDArray[np.floating]:
     row = findings[4]
     if row >= 0:
