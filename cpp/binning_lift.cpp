@@ -24,6 +24,12 @@ CALIBRANT_INLINE Bits<T> key_of(T score) {
     return bits ^ ((bits >> (8 * sizeof(T) - 1)) & std::numeric_limits<Bits<T>>::max());
 }
 
+// The key before this one; that of the lowest NaN has none.
+template <class Key>
+Key below(Key key) {
+    return key > std::numeric_limits<Key>::min() ? key - 1 : key;
+}
+
 // A table as steps: the first answer, then for each edge the key above which the next answer holds. Steps come in pieces
 // of kPiece, few enough to stay in registers while many scores walk past; kLanes tables lie side by side in a tile.
 constexpr std::int64_t kPiece = 7;
@@ -54,7 +60,7 @@ Steps<T> stepped(const double* edges, const double* table, std::int64_t tables, 
         for (std::int64_t m = 0; m < out.pieces * kPiece; ++m) {
             const std::int64_t row = m / kPiece * 2 * kPiece + m % kPiece;
             Bits<T>* key = out.steps.data() + t / lanes * out.tile_size() + row * lanes + t % lanes;
-            key[0] = m < n_edges ? key_of(ceiling<T>(edge[m])) - 1 : std::numeric_limits<Bits<T>>::max();
+            key[0] = m < n_edges ? below(key_of(ceiling<T>(edge[m]))) : std::numeric_limits<Bits<T>>::max();
             key[kPiece * lanes] = std::bit_cast<Bits<T>>(static_cast<T>(answer[std::min(m + 1, n_edges)]));
         }
     }

@@ -163,8 +163,10 @@ CALIBRANT_INLINE void sums_chunk(const T* logits, const std::int64_t* labels, co
         out[0] += w * (std::log(sum) + best - chosen);
         double* hessian = out + 1 + stride + place.station * count * (stride + 1);
         add_covariance(count, w * (1 - share) * (1 - share), first, second, stride, hessian);
-        add_covariance(count, w * share * (1 - share), first, second, stride, hessian + count);
-        add_covariance(count, w * share * share, first, second, stride, hessian + count * (stride + 1));
+        if (share != 0) {  // else there may be no next station
+            add_covariance(count, w * share * (1 - share), first, second, stride, hessian + count);
+            add_covariance(count, w * share * share, first, second, stride, hessian + count * (stride + 1));
+        }
         const double t = row.t[labels[i]];
         std::int64_t s = 0;
         while (s + 2 < count && t >= c.knots[s + 1]) ++s;

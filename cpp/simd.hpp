@@ -34,7 +34,7 @@ CALIBRANT_INLINE float exp_clamped(float safe) {
     const float low = 1.6666665459e-1f * r + 5.0000001201e-1f, middle = 8.3334519073e-3f * r + 4.1665795894e-2f;
     const float high = 1.9875691500e-4f * r + 1.3981999507e-3f;
     const float p = ((high * square + middle) * square + low) * square + r + 1.0f;
-    std::int32_t bits;
+    std::uint32_t bits;
     std::memcpy(&bits, &shifted, 4);
     bits = (bits + 127) << 23;
     float scale;
@@ -53,7 +53,7 @@ CALIBRANT_INLINE double exp_clamped(double safe) {
     const double b = (r * (1.0 / 362880.0) + 1.0 / 40320.0) * r2 + (r * (1.0 / 5040.0) + 1.0 / 720.0);
     const double c = (r * (1.0 / 6227020800.0) + 1.0 / 479001600.0) * r2 + (r * (1.0 / 39916800.0) + 1.0 / 3628800.0);
     const double p = ((c * r4 + b) * r4 + a) * r2 + r + 1.0;
-    std::int64_t bits;
+    std::uint64_t bits;
     std::memcpy(&bits, &shifted, 8);
     bits = (bits + 1023) << 52;
     double scale;
@@ -90,14 +90,14 @@ CALIBRANT_INLINE T softplus(T x) {
 // log(x) of a positive normal number: x = 2^n m with m in [sqrt(1/2), sqrt(2)), log m by the series of 2 artanh.
 CALIBRANT_INLINE double log_positive(double x) {
     constexpr double magic = 6755399441055744.0;  // 1.5 * 2^52: its low mantissa bits make an integer a double
-    std::int64_t bits, shifted;
+    std::uint64_t bits, shifted;  // unsigned, as what is no positive number may overflow here
     std::memcpy(&bits, &x, 8);
-    const std::int64_t n = ((bits - 0x3fe6a09e667f3bcd) >> 52);  // the bits of sqrt(1/2)
-    bits -= n << 52;
+    const std::int64_t n = static_cast<std::int64_t>(bits - 0x3fe6a09e667f3bcdu) >> 52;  // the bits of sqrt(1/2)
+    bits -= static_cast<std::uint64_t>(n) << 52;
     double m, exponent = magic;
     std::memcpy(&m, &bits, 8);
     std::memcpy(&shifted, &exponent, 8);
-    shifted += n;
+    shifted += static_cast<std::uint64_t>(n);
     std::memcpy(&exponent, &shifted, 8);
     const double s = (m - 1.0) / (m + 1.0), q = s * s, q2 = q * q;
     const double low = (1.0 / 7 * q + 1.0 / 5) * q2 + (1.0 / 3 * q + 1.0);
@@ -107,10 +107,10 @@ CALIBRANT_INLINE double log_positive(double x) {
 }
 
 CALIBRANT_INLINE float log_positive(float x) {
-    std::int32_t bits;
+    std::uint32_t bits;
     std::memcpy(&bits, &x, 4);
-    const std::int32_t n = (bits - 0x3f3504f3) >> 23;  // the bits of sqrt(1/2)
-    bits -= n << 23;
+    const std::int32_t n = static_cast<std::int32_t>(bits - 0x3f3504f3u) >> 23;  // the bits of sqrt(1/2)
+    bits -= static_cast<std::uint32_t>(n) << 23;
     float m;
     std::memcpy(&m, &bits, 4);
     const float s = (m - 1.0f) / (m + 1.0f), q = s * s, exponent = static_cast<float>(n);

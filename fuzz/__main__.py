@@ -1,4 +1,4 @@
-"""Run the fuzzers for some time, each in processes of its own, and write a log: ``python -m fuzz --seconds 60 --seed 1``.
+"""Run the fuzzers for some time, each in processes of its own: ``python -m fuzz --seconds 60 --seed 1 --log run.log``.
 
 An input is known by its fuzzer, its seed and its number; ``python -m fuzz --one arrays:1:4711`` tries it again, and
 ``corpus/inputs.txt`` lists those that once found something, which every run tries first.

@@ -1,7 +1,7 @@
 """The compiled core called by someone who does not know it: any shapes, any values, any number of threads.
 
-Whatever it is given, a kernel answers or raises ValueError, TypeError or MemoryError; it never ends the process, and never
-hangs. Under the sanitizers (``make sanitize``) this also says that it touches no memory but its own.
+Whatever it is given, a kernel answers or raises ValueError, TypeError or MemoryError; it never ends the process, and
+never hangs. Under the sanitizers (``make sanitize``) this also says that it touches no memory but its own.
 """
 
 from __future__ import annotations

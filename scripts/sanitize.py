@@ -1,8 +1,8 @@
 """Build the core with sanitizers and run it under them: ``make sanitize``.
 
 Two builds: Address and UndefinedBehavior together (with casts of floating point out of range, which plain
-UndefinedBehavior leaves out), and Thread. Under each: the kernel tests, the contract of the maps that use most of the core,
-and for some seconds the fuzzer of the core. The first report ends the process that made it, and this script with it.
+UndefinedBehavior leaves out), and Thread. Under each: the kernel tests, the contract of the maps that use most of the
+core, and for some seconds the fuzzer of the core. The first report ends the process that made it, and this script.
 """
 
 from __future__ import annotations

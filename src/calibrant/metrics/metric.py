@@ -96,10 +96,19 @@ class Metric:
         """Whether a number of bins can be asked for."""
         return False
 
-    def read(self, y_true: Any, y_prob: Any, sample_weight: Any, classes: Any, options: dict[str, Any]) -> Forecasts:
+    def read(
+        self,
+        y_true: Any,
+        y_prob: Any,
+        sample_weight: Any,
+        classes: Any,
+        options: dict[str, Any],
+        *,
+        whole: bool = True,
+    ) -> Forecasts:
         """Check input once; what only says how to read it is taken out of the options."""
         marginals = bool(options.pop("marginals", False)) or is_view(self.given(options), "marginals")
-        return read(y_true, y_prob, sample_weight, classes=classes, marginals=marginals)
+        return read(y_true, y_prob, sample_weight, classes=classes, marginals=marginals, whole=whole)
 
     def given(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return the row's own options with those of a call."""

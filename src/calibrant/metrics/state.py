@@ -63,7 +63,7 @@ class State:
     def update(self, y_true: Any, y_prob: Any, *, sample_weight: Any = None, classes: Any = None) -> Any:
         """Add rows, and return the state itself."""
         options = dict(self.options)
-        forecasts = self.metric.read(y_true, y_prob, sample_weight, classes, options)
+        forecasts = self.metric.read(y_true, y_prob, sample_weight, classes, options, whole=False)
         return self._add(self.metric.part(forecasts, **options), forecasts.classes, forecasts.is_event)
 
     def merge(self, other: Any) -> Any:

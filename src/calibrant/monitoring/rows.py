@@ -80,7 +80,7 @@ def read_rows(
         values = values[:, 1]
     if clip:
         values = np.clip(values, clip, 1 - clip)
-    weights = as_weights(sample_weight, len(values)) if sample_weight is not None else None
+    weights = as_weights(sample_weight, len(values), whole=False) if sample_weight is not None else None
     names = None if groups is None else _group_names(groups, len(values))
     return Rows(values, labels, _exponents(weights, unit, counts), names, known)
 

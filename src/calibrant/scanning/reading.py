@@ -146,4 +146,4 @@ def _weights(batch: Batch, rows: int) -> Array | None:
     values = np.atleast_1d(as_array(batch.weights, "sample_weight")[0])
     if values.dtype.kind in "fiub" and values.shape == (rows,) and not values.any():
         return np.zeros(rows)
-    return as_weights(values, rows)
+    return as_weights(values, rows, whole=False)

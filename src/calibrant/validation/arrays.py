@@ -104,8 +104,11 @@ def as_matrix(values: Any, name: str) -> tuple[NDArray[np.floating], tuple[Any, 
     return np.ascontiguousarray(array), columns
 
 
-def as_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
-    """Weights as float64, or None where all rows count the same."""
+def as_weights(sample_weight: Any, n: int, *, whole: bool = True) -> NDArray[np.float64] | None:
+    """Weights as float64, or None where all rows count the same.
+
+    ``whole`` says that these are all rows; of a part of them, weights of any size cannot be brought to a common scale.
+    """
     if sample_weight is None:
         return None
     weights, _ = as_array(sample_weight, "sample_weight")
@@ -127,14 +130,23 @@ def as_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
     if (weights == 1.0).all():
         return None
     total = float(weights.sum()) if weights.max() < 1e290 else np.inf
-    return weights if _LEAST_WEIGHT <= total <= _MOST_WEIGHT else _of_sensible_sum(weights)
+    if _LEAST_WEIGHT <= total <= _MOST_WEIGHT:
+        return weights
+    if whole:
+        return _of_sensible_sum(weights)
+    raise InvalidInput(
+        "sample_weight is too large or too small for rows that come in parts",
+        seen=f"weights up to {weights.max():.3g}",
+        allowed=f"sums between {_LEAST_WEIGHT:g} and {_MOST_WEIGHT:g}",
+        hint="divide all weights by the same number",
+    )
 
 
 def _of_sensible_sum(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return weights in the same proportions whose sums and products are finite.
 
-    A weight counts as so many rows. The largest sum is that of more rows than there ever were, the least one that of far
-    fewer than one: what a map learns is no different beyond.
+    A weight counts as so many rows. The largest sum is that of more rows than there ever were, the least one that of
+    far fewer than one: what a map learns is no different beyond.
     """
     shares = weights / weights.max()
     total = float(weights.max()) * float(shares.sum())

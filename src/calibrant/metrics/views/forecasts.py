@@ -118,7 +118,13 @@ class Forecasts:
 
 
 def read(
-    y_true: Any, y_prob: Any, sample_weight: Any = None, *, classes: Any = None, marginals: bool = False
+    y_true: Any,
+    y_prob: Any,
+    sample_weight: Any = None,
+    *,
+    classes: Any = None,
+    marginals: bool = False,
+    whole: bool = True,
 ) -> Forecasts:
     """Check the arguments of a metric.
 
@@ -132,11 +138,13 @@ def read(
         The label of each column (for one event: of "no" and "yes").
     marginals : bool
         Whether the rows of ``y_prob`` need not sum to one.
+    whole : bool
+        Whether these are all rows, and not some of more to come.
     """
     refuse_swapped(y_true, y_prob)
     given = as_probabilities(y_prob, marginals=marginals)
     labels, known = read_labels(y_true, given.values, classes, given.columns)
-    return Forecasts(given, labels, as_weights(sample_weight, len(labels)), known)
+    return Forecasts(given, labels, as_weights(sample_weight, len(labels), whole=whole), known)
 
 
 def read_labels(

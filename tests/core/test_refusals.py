@@ -1,0 +1,111 @@
+"""Wrong calls of the compiled core end in an exception, not in the end of the process; `fuzz.kernels` has more."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from calibrant import _core
+from calibrant.errors import InvalidInput
+from calibrant.threads import get_threads, set_threads
+
+
+@pytest.fixture
+def scores():
+    return np.random.default_rng(0).normal(size=(50, 3))
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1025, 2**29, 2**31 - 1, -(2**31)])
+def test_a_senseless_number_of_threads_is_refused(scores, threads):
+    with pytest.raises(ValueError, match="threads must be between"):
+        _core.log_odds(scores, threads, np.empty_like(scores))
+
+
+def test_a_senseless_number_of_threads_is_refused_before_it_reaches_the_core():
+    before = get_threads()
+    with pytest.raises(InvalidInput, match="threads"):
+        set_threads(2**29)
+    assert get_threads() == before
+
+
+@pytest.mark.parametrize("columns", [0])
+@pytest.mark.parametrize("kernel", ["row_tops", "scan", "lowest", "linear_centres", "largest_surprise", "top_log_odds"])
+def test_rows_without_columns_are_refused(kernel, columns):
+    empty = np.empty((4, columns))
+    more = {
+        "row_tops": (1e-3, False),
+        "scan": (1e-3,),
+        "linear_centres": (1.0, -9.0),
+        "largest_surprise": (None, 1.0),
+    }.get(kernel, ())
+    with pytest.raises(TypeError):
+        getattr(_core, kernel)(empty, *more, 1)
+
+
+@pytest.mark.parametrize("label", [3, 7, -1, 2**62])
+def test_labels_outside_the_columns_are_refused(scores, label):
+    labels = np.zeros(50, np.int64)
+    labels[17] = label
+    with pytest.raises(ValueError, match="outside the columns"):
+        _core.temperature_rows(scores, labels, 1.0, 2)
+
+
+@pytest.mark.parametrize("k", [1, 2, 17, 64, 65, 129])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_of_nan_stay_inside_their_memory(k, dtype):
+    z = np.full((40, k), np.nan, dtype)
+    out = np.empty_like(z)
+    _core.log_odds(z, 1, out)
+    _core.top_log_odds(z, 1)
+    assert not np.isfinite(out).all()
+
+
+def test_a_sweep_of_values_that_fall_is_refused():
+    falling = np.linspace(1, 0, 30)
+    with pytest.raises(ValueError, match="rise"):
+        _core.sweep(falling, np.cumsum(np.ones((3, 31)), axis=1), True, 1)
+
+
+def test_sizes_that_no_memory_has_are_a_memory_error():
+    cells = np.zeros(2, np.int32)
+    with pytest.raises((MemoryError, ValueError)):
+        _core.cell_sums(
+            np.zeros((1, 1)), np.zeros(1, np.int64), None, np.zeros(1, np.int64), 1, 1, cells, cells + 31, 2**61, 1
+        )
+
+
+def test_values_are_found_among_knots_that_span_more_than_a_number_can_hold():
+    knots = np.array([-1.7e308, -1.0, 0.0, 1.0, 1.7e308])
+    x = np.linspace(-2.0, 2.0, 400).reshape(-1, 1)
+    out = np.empty_like(x)
+    values = np.linspace(0, 1, 5)
+    _core.isotonic_apply(x, np.zeros(1, np.int64), np.array([0, 5]), knots, values, True, 0.0, 1, out)
+    wanted = values[np.searchsorted(knots, x[:, 0], side="right") - 1]
+    np.testing.assert_array_equal(out[:, 0], wanted)
+
+
+def test_values_are_found_among_knots_that_are_nearly_one():
+    knots = np.array([0.0, 5e-324, 1e-323])
+    x = np.array([[-1.0], [0.0], [5e-324], [1e-323], [1.0]] * 4)
+    out = np.empty_like(x)
+    values = np.array([0.0, 0.5, 1.0])
+    _core.isotonic_apply(x, np.zeros(1, np.int64), np.array([0, 3]), knots, values, True, 0.0, 1, out)
+    np.testing.assert_array_equal(out[:5, 0], [0.0, 0.0, 0.5, 1.0, 1.0])
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are sent as POSIX does")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_ctrl_c_stops_a_long_kernel(threads):
+    """One kernel of minutes, interrupted after a moment; ten seconds are for a machine that has other things to do."""
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(200_000, 4))
+    sender = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    sender.start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        _core.keep_probabilities(logits, 0, 100.0, 2**20, threads)
+    sender.join()
+    assert time.monotonic() - start < 10
