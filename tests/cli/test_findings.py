@@ -228,3 +228,20 @@ def test_a_test_set_of_npy_has_labels_of_its_own(
     found = json.loads(capsys.readouterr().out)
     wanted = calibrant.compare(Z[:150], Y[:150], methods=["ts"], test=(Z[150:], Y[150:]))
     assert found["rows"][0]["metrics"]["nll"]["value"] == pytest.approx(wanted.rows[0].metrics["nll"].value)
+
+
+def test_a_map_on_embeddings_compares_itself_with_the_scores_of_its_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    means = rng.normal(size=(12, 30)) * 0.4
+    y = np.arange(240) % 12
+    x = means[y] + rng.normal(size=(240, 30))
+    logits = 2.0 * (x @ means.T - 0.5 * (means**2).sum(axis=1))
+    file, fitted = _save(tmp_path / "both.npz", embeddings=x, logits=logits, labels=y), str(tmp_path / "k.calibrant")
+    assert main(["fit", file, "--method", "kcal", "--set", "projection=lda", "-o", fitted]) == 0
+    assert "does not replace the classifier" in capsys.readouterr().err
+    assert main(["apply", fitted, file, "-o", str(tmp_path / "out.npz")]) == 0
+    alone = calibrant.make("ts").fit(logits, y).predict_proba(logits)
+    answers = np.load(tmp_path / "out.npz")
+    np.testing.assert_allclose(answers[next(k for k in answers.files if answers[k].ndim == 2)], alone, atol=1e-12)

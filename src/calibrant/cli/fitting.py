@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..calibrator import Calibrator
 from ..files import Dataset, Rows
 from ..metrics import brier, ece, ece_sweep, nll
-from .measuring import announce, inputs_of, probabilities
+from .measuring import announce, inputs_of, probabilities, replaces
 
 __all__ = ["fit", "judge"]
 
@@ -21,8 +21,11 @@ def fit(calibrator: Calibrator, data: Dataset) -> Calibrator:
     calibrator.set_params(classes=None if data.plain_classes and not embedded else data.classes)
     announce(calibrator, data)
     rows = data.fit
-    inputs = inputs_of(calibrator, data, rows)
-    return calibrator.fit(inputs if embedded else data.named(inputs), data.labels(rows), sample_weight=rows.weights)
+    inputs, y = inputs_of(calibrator, data, rows), data.labels(rows)
+    if not embedded:
+        return calibrator.fit(data.named(inputs), y, sample_weight=rows.weights)
+    beside = {"classifier_scores": rows.scores, "classifier_inputs": data.kind} if replaces(calibrator, data) else {}
+    return calibrator.fit(inputs, y, sample_weight=rows.weights, **beside)
 
 
 def judge(fitted: Calibrator, data: Dataset, rows: Rows) -> dict[str, dict[str, float]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,16 @@ from ..validation import as_scores, column_order
 if TYPE_CHECKING:
     from ..calibrator import Calibrator
 
-__all__ = ["announce", "in_order_of", "inputs_of", "measured_parts", "predict", "probabilities", "with_classes_of"]
+__all__ = [
+    "announce",
+    "in_order_of",
+    "inputs_of",
+    "measured_parts",
+    "predict",
+    "probabilities",
+    "replaces",
+    "with_classes_of",
+]
 
 
 def announce(calibrator: Calibrator, data: Dataset) -> None:
@@ -48,6 +57,11 @@ def inputs_of(calibrator: Calibrator, data: Dataset, rows: Rows) -> NDArray[Any]
             hint="name the one that holds them with --embeddings",
         )
     return rows.embeddings
+
+
+def replaces(calibrator: Calibrator, data: Dataset) -> bool:
+    """Tell whether the map is one on embeddings that compares itself with the classifier, whose scores the file has."""
+    return hasattr(calibrator, "classifier_") and calibrator.traits.needs == "embeddings" and data.kind != "embeddings"
 
 
 def in_order_of(names: Any, classes: Any, data: Dataset, whose: str) -> NDArray[np.int64] | None:
@@ -98,10 +112,16 @@ def predict(fitted: Calibrator, data: Dataset, rows: Rows) -> NDArray[Any]:
             seen=f"{len(fitted.classes_)} in the map, {len(data.classes)} in {data.path}",
         )
     order, inputs = _places(fitted, data), inputs_of(fitted, data, rows)
-    if order is None:
-        return fitted.predict_proba(inputs)
-    answer = fitted.predict_proba(inputs if fitted.traits.needs == "embeddings" else inputs[:, order])
-    return answer[:, np.argsort(order)]
+    scores = rows.scores if order is None else rows.scores[:, order]
+    classifier = getattr(fitted, "classifier_", None)
+    if fitted.traits.needs != "embeddings":
+        answer = fitted.predict_proba(scores)
+    elif replaces(fitted, data) and classifier is not None:
+        classifier.set_params(inputs=data.kind)
+        answer = cast(Any, fitted).predict_proba(inputs, classifier_scores=scores)
+    else:
+        answer = fitted.predict_proba(inputs)
+    return answer if order is None else answer[:, np.argsort(order)]
 
 
 def probabilities(data: Dataset, rows: Rows, fitted: Calibrator | None = None) -> NDArray[Any]:

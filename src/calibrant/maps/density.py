@@ -196,14 +196,15 @@ class Trial:
         return -np.log(np.maximum(p[np.arange(len(p)), self.labels], _CLIP))
 
 
-def leave_one_out(support: Support, before: Array, most_rows: int = TRIAL_ROWS) -> Trial:
-    """Every row predicted from the others; on large sets an even choice of rows.
+def leave_one_out(support: Support, before: Array, most_rows: int = TRIAL_ROWS, among: Integers | None = None) -> Trial:
+    """Every row predicted from the others; on large sets an even choice of rows. ``among``: only these, as they came.
 
     Equal rows of a class are one row with the sum of their weights, and left out as one: a copy would tell the answer.
     Where places are shared by classes they are no copies: then one unit of the weight is left out.
     """
     n = len(support.points)
-    rows = np.arange(n)[row_subsample(n, _few(n, most_rows))]
+    rows = np.arange(n) if among is None else np.flatnonzero(np.isin(support.arrival, among))
+    rows = rows[row_subsample(len(rows), _few(n, most_rows))]
     weights = np.ones(len(rows)) if support.weights is None else support.weights[rows]
     points = support.points[rows] + support.centre
     spare = np.maximum(weights - 1.0, 0.0) if support.weights is not None and shares_places(support) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,6 +19,8 @@ from ..passes import Block, in_memory
 from ..traits import Traits
 from ..types import Array, Floats, Integers
 from ..validation import as_labels, as_weights
+from .beside import Beside
+from .class_means import are_few, around_means, class_means, clearly_lower
 from .density import (
     TRIAL_ROWS,
     Support,
@@ -33,14 +35,18 @@ from .density import (
     shares_places,
     spread_of,
 )
-from .projected import FOLDS, Projected, weighty
+from .projected import FOLDS, Learn, weighty
 from .projection import LEARNT, Projection, merged
 from .prototypes import compression_loss, herd
 
 __all__ = ["KCal"]
 
+_AGAIN = 1.25  # as many rows as at the last search of the bandwidth, times this: then it is searched again
+_TELLING = 100  # rows that can tell which bandwidth is better
+_GLANCE = 200  # rows that a change of the rows is judged by
 
-class KCal(Projected):
+
+class KCal(Beside):
     """P(c | x) ∝ Σ_{j in c} exp(-|Π(x) - Π(xⱼ)|² / (2 h²)) over the calibration rows (KCal, paper 001, Eq. 3).
 
     Π is learnt on training rows by `fit_projection`; `fit` keeps the projected calibration rows and picks h. Where
@@ -84,6 +90,11 @@ class KCal(Projected):
         ``fit_report_.details["projection"]``.
     points_ : array of shape (n, d)
         The projected calibration rows, in the order they came; ``labels_`` and ``weights_`` go with them.
+    support_ : {"rows", "class means"}
+        Where the kernels are: at every row, or, where rows a class are few and that does better on rows of other
+        folds, at the mean of each class.
+    classifier_ : TemperatureScaling, or None
+        Of the classifier's own scores, where `fit` was given these; ``answers_by_`` says which did better.
     """
 
     _identifier = "kcal"
@@ -102,6 +113,9 @@ class KCal(Projected):
     labels_: Integers
     weights_: Array
     keys_: Array
+    support_: str = "rows"
+    searched_at_: float = 0.0
+    learnt_on_: int = 0
 
     def __init__(
         self,
@@ -136,33 +150,57 @@ class KCal(Projected):
         self._check_dimensions(sample.logits)
         sample = weighty(sample)
         given, place = merged(sample.with_logits(self._features(sample.logits)))
+        self.support_, self.searched_at_ = "rows", sample.total_weight
+        apart = given.n >= 4 * FOLDS and not shares_places(_support_of(given.logits, given))
         trials: list[Trial] = []
         if getattr(self, "projection_source_", "") != "training rows":
             self.projection_kind_ = self._kind(given.n - given.n // FOLDS)  # the same for the folds and all rows
             self.projection_source_ = "calibration rows"
-            apart = given.n >= 4 * FOLDS and not shares_places(_support_of(given.logits, given))
-            trials = self._cross_fit(given) if self._learns and apart else []
+            trials = self._cross_fit(given, self._learn, _support_of) if self._learns and apart else []
             self.projection_, self.projection_losses_ = self._learn(given)
         points = self._project(given.logits)
         if not trials:
             trials = [self._leave_one_out(points, given)]
+        self.bandwidth_ = self._pick(trials, points, given)
+        if apart and self._may_take_means and are_few(given):
+            trials, points = self._try_means(given, trials, points)
         self.points_, self.labels_, self.weights_ = points[place], sample.labels, sample.weight_array
+        self.learnt_on_ = len(place) if self._learns and self.projection_source_ == "calibration rows" else 0
         self.keys_ = np.random.default_rng(self.random_state or 0).random(len(self.points_))
-        self.bandwidth_ = self._pick(trials)
         return self._report(trials, self._limit())
 
-    def _cross_fit(self, sample: Block) -> list[Trial]:
+    def _cross_fit(self, sample: Block, learn: Learn, around: Callable[[Floats, Block], Support]) -> list[Trial]:
         """Rows of each fold, predicted by a projection and a support that have not seen them."""
         trials = []
-        data = in_memory(sample)
-        for number in range(FOLDS):
-            rest, fold = weighty(data.without(number, FOLDS).rows()), data.only(number, FOLDS).rows()
-            found, _ = self._learn(rest)
+        for rest, fold in _folds(sample):
+            found, _ = learn(rest)
             project = Projection(**found) if found else self._project
-            support = _support_of(project(rest.logits), rest)
             judged = fold.with_logits(project(fold.logits))
+            support = around(project(rest.logits), rest)
             trials.append(held_out(support, judged, self._losses_before(fold), TRIAL_ROWS // FOLDS))
         return trials
+
+    @property
+    def _may_take_means(self) -> bool:
+        """Whether Π and the bandwidth are ours to choose."""
+        return self.bandwidth == "cv" and self.capacity is None and self.projection in ("learned", "linear", "lda")
+
+    def _try_means(self, sample: Block, trials: list[Trial], points: Floats) -> tuple[list[Trial], Floats]:
+        """Take the means of the classes as support where that is clearly better on the rows of other folds."""
+        anew = self.projection_source_ == "calibration rows"
+        learn = self._discriminants if anew else self._as_it_is
+        means = self._cross_fit(sample, learn, around_means)
+        bandwidth = self._pick(means, points, sample)
+        if not clearly_lower(means, bandwidth, trials, self.bandwidth_):
+            return trials, points
+        self.bandwidth_, self.support_ = bandwidth, "class means"
+        if anew:
+            self.projection_kind_ = "lda"
+            self.projection_, self.projection_losses_ = learn(sample)
+        return means, self._project(sample.logits)
+
+    def _as_it_is(self, sample: Block) -> tuple[dict[str, Array] | None, list[float]]:
+        return getattr(self, "projection_", None), []
 
     def _leave_one_out(self, points: Floats, sample: Block) -> Trial:
         support = _support_of(points, sample)
@@ -178,17 +216,17 @@ class KCal(Projected):
         share = np.bincount(sample.labels, sample.weights, sample.n_classes) / sample.total_weight
         return -np.log(share[sample.labels])
 
-    def _pick(self, trials: list[Trial]) -> float:
-        if self.bandwidth == "cv" and len(self.points_) > 1:
-            return best_bandwidth(trials, spread_of(self.points_, self.weights_))
-        return self._rule() if isinstance(self.bandwidth, str) else float(self.bandwidth)
+    def _pick(self, trials: list[Trial], points: Floats, sample: Block) -> float:
+        if not isinstance(self.bandwidth, str):
+            return float(self.bandwidth)
+        spread = spread_of(points, sample.weights)
+        if self.bandwidth == "cv" and sample.n > 1:
+            return best_bandwidth(trials, spread)
+        return spread * rule_factor(self._size(sample.total_weight), points.shape[1])
 
-    def _rule(self) -> float:
-        return spread_of(self.points_, self.weights_) * rule_factor(self._size(), self.points_.shape[1])
-
-    def _size(self) -> float:
+    def _size(self, weight: float) -> float:
         """How many rows the bandwidth is for: no more than are kept."""
-        return min(float(self.weights_.sum()), self.capacity or np.inf)
+        return min(weight, self.capacity or np.inf)
 
     def _limit(self) -> dict[str, Any]:
         """Keep no more rows than the capacity; return what that costs."""
@@ -211,10 +249,19 @@ class KCal(Projected):
         weights = np.concatenate([trial.weights for trial in trials])
         first, loss = float(weights @ before / weights.sum()), mean_loss(trials, self.bandwidth_)
         known = "class frequencies" if self.inputs == "embeddings" else "scores"
-        details = {"before": known, "projection": self.projection_kind_, **(more or {})}
-        report = FitReport(0, True, "nll", first, loss, messages=self._untrained(), details=details)
+        details = {"before": known, "projection": self.projection_kind_, "support": self.support_, **(more or {})}
+        details["error"] = float(np.sqrt(weights**2 @ (after - loss) ** 2) / weights.sum())  # of the held-out loss
+        report = FitReport(0, True, "nll", first, loss, messages=self._messages(), details=details)
         trained_on = float(np.mean([trial.support.total for trial in trials]))
         return judged(report, Comparison.of(before, after, weights), trained_on)
+
+    def _messages(self) -> tuple[str, ...]:
+        if self.support_ == "rows" or self.projection == "lda":
+            return self._untrained()
+        return (
+            f"{len(self.labels_)} rows of {len(np.unique(self.labels_))} classes are too few for a kernel on each: one "
+            "at the mean of each class does better on rows of other folds, and serves instead",
+        )
 
     def _count_parameters(self) -> float:
         """The bandwidth, the points that are kept, and the numbers of the projection."""
@@ -223,14 +270,23 @@ class KCal(Projected):
 
     def _support(self) -> Support:
         parts = (self.points_, self.labels_, self.weights_)
-        k = len(self.classes_)
-        return made_once(self, parts, lambda: Support.of(*parts, k))
+        around = around_means if self.support_ == "class means" else _support_of
+        return made_once(self, parts, lambda: around(self.points_, self._rows()))
+
+    def _rows(self) -> Block:
+        """The projected calibration rows."""
+        return Block(self.points_, self.labels_, self.weights_, len(self.classes_))
 
     def _map(self, logits: Floats) -> Floats:
         return class_probabilities(self._support(), self._project(self._features(logits)), self.bandwidth_)
 
     def partial_fit(self, embeddings: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> KCal:
-        """Add calibration rows; a bandwidth that was searched shrinks by n^(-1/(d+4)), a rule is applied anew.
+        """Add calibration rows; a rule for the bandwidth is applied anew.
+
+        A bandwidth that was searched shrinks by n^(-1/(d+4)), and is searched again, on rows that Π was not learnt on,
+        whenever the rows have grown by a quarter since it last was (paper 001, App. G: compute it, and search
+        sparingly); not where ``capacity`` has made some rows stand for others. The width of a kernel at the mean of m
+        rows follows √(1 + 1/m), as the spread of another row around it does.
 
         ``classes`` names all classes in the first call, where some are missing from its rows, as in scikit-learn.
         """
@@ -242,7 +298,7 @@ class KCal(Projected):
         labels, _ = as_labels(y, len(self.classes_), len(valid.logits), self.classes_)
         weights = as_weights(sample_weight, len(labels))
         sample = weighty(Block(self._features(valid.logits), labels, weights, len(self.classes_)))
-        before = self._size()
+        before = self._size(float(self.weights_.sum()))
         self.points_ = np.vstack([self.points_, self._project(sample.logits).astype(self.points_.dtype)])
         self.labels_ = np.concatenate([self.labels_, sample.labels])
         self.weights_ = np.concatenate([self.weights_, sample.weight_array])
@@ -250,9 +306,22 @@ class KCal(Projected):
         self.keys_ = np.concatenate([self.keys_, fresh.random(sample.n)])
         self.n_samples_ += sample.n
         if self.bandwidth == "cv":
-            d = self.points_.shape[1]
-            self.bandwidth_ *= rule_factor(self._size(), d) / rule_factor(before, d)
+            self._adjust(before)
         return self._changed()
+
+    def _adjust(self, before: float) -> None:
+        """Bring a bandwidth that was searched for so many rows up to date."""
+        total, d = float(self.weights_.sum()), self.points_.shape[1]
+        whole = self.capacity is None or self.n_samples_ <= self.capacity
+        unseen = np.arange(self.learnt_on_, len(self.points_))
+        if self.support_ == "class means":
+            classes = len(np.unique(self.labels_))
+            self.bandwidth_ *= float(np.sqrt((1.0 + classes / total) / (1.0 + classes / before)))
+        elif whole and total >= _AGAIN * self.searched_at_ and len(unseen) >= _TELLING:
+            trial = leave_one_out(self._support(), np.zeros(len(self.points_)), among=unseen)
+            self.bandwidth_, self.searched_at_ = self._pick([trial], self.points_, self._rows()), total
+        else:
+            self.bandwidth_ *= rule_factor(self._size(total), d) / rule_factor(before, d)
 
     def _first_fit(self, embeddings: Any, y: Any, classes: Any, sample_weight: Any) -> KCal:
         own, self.classes = self.classes, self.classes if classes is None else classes
@@ -270,20 +339,29 @@ class KCal(Projected):
         self.points_, self.labels_ = self.points_[before:], self.labels_[before:]
         self.weights_, self.keys_ = self.weights_[before:], self.keys_[before:]
         self.n_samples_ = len(self.points_)
+        self.learnt_on_ = max(0, self.learnt_on_ - before)
         return self._changed()
 
     def _changed(self) -> KCal:
         """Bring what follows from the rows up to date."""
         if self.bandwidth == "rule":
-            self.bandwidth_ = self._rule()
+            self.bandwidth_ = self._pick([], self.points_, self._rows())
         more = self._limit()
-        support = self._support()
-        prior = np.maximum(support.prior[self.labels_], 1e-300)
-        rows = Block(self.points_, self.labels_, self.weights_, len(self.classes_))
-        few = len(self.points_) == 1
-        trial = held_out(support, rows, -np.log(prior)) if few else leave_one_out(support, -np.log(prior), 200)
-        self.fit_report_ = self._report([trial], more)
+        self.fit_report_ = self._report(self._trials(), more)
         return self
+
+    def _trials(self) -> list[Trial]:
+        """Some rows, predicted from others by the present projection."""
+        rows, support = self._rows(), self._support()
+        before = -np.log(np.maximum(support.prior[self.labels_], 1e-300))
+        if rows.n == 1:
+            return [held_out(support, rows, before)]
+        if self.support_ == "rows":
+            return [leave_one_out(support, before, _GLANCE)]
+        return [
+            held_out(around_means(rest.logits, rest), fold, -np.log(support.prior[fold.labels]), _GLANCE)
+            for rest, fold in _folds(rows)
+        ]
 
     def explain(self, embedding: Any, top: int = 10) -> dict[str, NDArray[Any]]:
         """Return the calibration rows that carry the most of one prediction: their places, weights and labels.
@@ -295,11 +373,22 @@ class KCal(Projected):
         if len(valid.logits) != 1:
             raise InvalidInput("embedding must be one row", seen=f"{len(valid.logits)} rows", allowed="shape (d,)")
         row = self._project(self._features(valid.logits)).astype(np.float64)
+        points = self.points_.astype(np.float64)
+        if self.support_ == "class means":  # each row has the share of its class's kernel that it has in the mean
+            means, seen, _ = class_means(points, self.labels_, self.weights_, len(self.classes_))
+            points = means[np.searchsorted(seen, self.labels_)]
         with np.errstate(over="ignore"):
-            distance = ((self.points_.astype(np.float64) - row) ** 2).sum(axis=1)
+            distance = ((points - row) ** 2).sum(axis=1)
         share = self.weights_ * relative_kernels(distance, self.bandwidth_, float(self.weights_.sum()))
         first = np.argsort(-share, kind="stable")[:top]
         return {"rows": first, "weights": share[first] / share.sum(), "labels": self.classes_[self.labels_[first]]}
+
+
+def _folds(sample: Block) -> Iterator[tuple[Block, Block]]:
+    """Yield the rows outside of each fold, and those of the fold."""
+    data = in_memory(sample)
+    for number in range(FOLDS):
+        yield weighty(data.without(number, FOLDS).rows()), data.only(number, FOLDS).rows()
 
 
 def _support_of(points: Floats, sample: Block) -> Support:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,8 +19,9 @@ from .projection import FEWEST, LEARNT, TRAINED, Projection, as_points, learn, m
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["FOLDS", "Projected", "weighty"]
+__all__ = ["FOLDS", "Learn", "Projected", "weighty"]
 
+Learn = Callable[[Block], tuple[dict[str, Array] | None, list[float]]]
 FOLDS = 3  # of a projection that is learnt on the calibration rows
 
 
@@ -60,6 +62,12 @@ class Projected(Calibrator):
         with progress_bar("learning KCal's projection") as advance:
             tell = progress or (lambda step, steps, loss: advance(step, steps, f"(loss {loss:.4f})"))
             found, losses = learn(self.projection_kind_, sample, size, self.random_state or 0, tell)
+        return dict(vars(found)), losses
+
+    def _discriminants(self, sample: Block) -> tuple[dict[str, Array] | None, list[float]]:
+        """Learn as many discriminant directions as there are between the classes, or ``dim`` of them."""
+        between = max(1, len(np.unique(sample.labels)) - 1)
+        found, losses = learn("lda", sample, min(sample.logits.shape[1], self.dim or between), 0, None)
         return dict(vars(found)), losses
 
     @property

@@ -128,7 +128,8 @@ def _lda(sample: Block, dimensions: int) -> Array:
     means = totals / counts[:, None]
     centred = rows - means[place]
     within = (centred.T * weights) @ centred / max(1.0, counts.sum() - len(classes))
-    shrunk = 0.9 * within + 0.1 * max(np.trace(within) / len(within), 1e-6) * np.eye(len(within))
+    share = max(0.1, len(within) / (len(within) + max(1.0, counts.sum() - len(classes))))
+    shrunk = (1.0 - share) * within + share * max(np.trace(within) / len(within), 1e-6) * np.eye(len(within))
     values, vectors = np.linalg.eigh(shrunk)
     whiten = vectors / np.sqrt(np.maximum(values, 1e-12))
     between = (means - counts @ means / counts.sum()) @ whiten * np.sqrt(counts / counts.sum())[:, None]

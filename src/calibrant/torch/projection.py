@@ -49,8 +49,8 @@ def train_projection(
     in the paper, but by Adam, from ``start`` (discriminant directions) instead of random numbers, with a little noise
     on the rows against fitting them too closely, and what is judged and returned is a running average of the
     parameters: docs/evidence/projection.md has it beside the paper's schedule. The rate falls by half a cosine, and
-    sooner when the loss of held-out rows, which is returned too, has not fallen for a while. It runs on CUDA where
-    there is a device.
+    sooner when the loss of held-out rows, which is returned too, has not fallen for a while. What had the lowest such
+    loss is returned, so that a training never ends behind its own start. It runs on CUDA where there is a device.
     """
     torch = _torch()
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -71,10 +71,10 @@ def train_projection(
             loss(parameters, sampler.draw(), _NOISE).backward()
             watch.optimizer.step()
             watch.follow(step)
-        watch.losses.append(loss.of_average(watch.average, sampler.check()))
+        watch.note(steps, loss.of_average(watch.average, sampler.check()))
     if progress is not None:
         progress(steps, steps, watch.losses[-1])
-    return [p.cpu().numpy().astype(np.float64) for p in watch.average], watch.losses
+    return [p.cpu().numpy().astype(np.float64) for p in watch.lowest], watch.losses
 
 
 @contextmanager
@@ -99,6 +99,7 @@ class Watch:
         self.average = [p.detach().clone() for p in parameters]
         self.done, self.speed, self.settled = 0.0, 1.0 / steps, False
         self.best, self.since, self.losses = math.inf, 0, list[float]()
+        self.lowest = self.average
 
     def follow(self, step: int) -> None:
         """Draw the average towards the parameters: more so in the first steps, whose start would linger in it."""
@@ -111,6 +112,8 @@ class Watch:
     def note(self, step: int, value: float) -> None:
         """Take note of a held-out loss: has it stopped falling?"""
         self.losses.append(value)
+        if value <= min(self.losses):
+            self.lowest = [average.clone() for average in self.average]
         if value < self.best - _GAIN * max(0.1, value):
             self.best, self.since = value, step
         elif not self.settled and step - self.since >= self._many(_PATIENCE, step):
