@@ -9,7 +9,7 @@ import pytest
 from calibrant import CalibrantError
 from calibrant.errors import FileProblem
 from calibrant.monitoring import Monitor
-from calibrant.monitoring.saving import _digest
+from calibrant.monitoring.saving import digest_of
 
 
 def fed(batches=12, groups=True, **settings):
@@ -64,14 +64,14 @@ FORGERIES = {
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_forged_states_are_refused_even_with_a_new_digest(name):
+def test_forged_states_are_refused_even_with_a_newdigest_of(name):
     document = json.loads(json.dumps(fed().to_dict()))
     Monitor.from_dict(copy.deepcopy(document))
     FORGERIES[name](document)
     with pytest.raises(FileProblem, match="digest"):
         Monitor.from_dict(document)
     body = {key: value for key, value in document.items() if key not in ("kind", "format", "digest")}
-    document["digest"] = _digest(body)
+    document["digest"] = digest_of(body)
     with pytest.raises(FileProblem):
         Monitor.from_dict(document)
 

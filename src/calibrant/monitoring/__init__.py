@@ -3,5 +3,7 @@
 from .batch import Batch
 from .findings import Alarm, Findings, StreamFindings
 from .monitor import Monitor
+from .online import Asked, OnlineRecalibrator
+from .pending import Pending
 
-__all__ = ["Alarm", "Batch", "Findings", "Monitor", "StreamFindings"]
+__all__ = ["Alarm", "Asked", "Batch", "Findings", "Monitor", "OnlineRecalibrator", "Pending", "StreamFindings"]

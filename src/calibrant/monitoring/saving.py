@@ -24,7 +24,7 @@ from .stream import Stream
 from .sums import Sums
 from .trail import MOST, Segment, Trail
 
-__all__ = ["FORMAT", "read_document", "state_from", "state_to", "write_document"]
+__all__ = ["FORMAT", "digest_of", "read_document", "state_from", "state_to", "write_document"]
 
 FORMAT = 1
 MOST_BYTES = 50_000_000  # far more than any monitor has; a larger file is none
@@ -76,10 +76,11 @@ def state_to(state: State) -> dict[str, Any]:
         "changes": None if state.changes is None else state.changes.plain(),
         "files": state.files,
     }
-    return {"kind": KIND, "format": FORMAT, "digest": _digest(body), **body}
+    return {"kind": KIND, "format": FORMAT, "digest": digest_of(body), **body}
 
 
-def _digest(body: Any) -> str:
+def digest_of(body: Any) -> str:
+    """Return a digest of plain values, against damage; it is no signature."""
     return hashlib.sha256(json.dumps(body, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:32]
 
 
@@ -105,7 +106,7 @@ def state_from(document: Any) -> State:
         )
     body = {key: value for key, value in document.items() if key not in ("kind", "format", "digest")}
     try:
-        if _digest(json.loads(json.dumps(body))) != document.get("digest"):
+        if digest_of(json.loads(json.dumps(body))) != document.get("digest"):
             raise FileProblem("this monitor was changed after it was saved: its digest does not fit")
         return _state(body)
     except CalibrantError as error:
