@@ -117,7 +117,7 @@ def test_every_metric_is_its_state(rng, name):
     """Few distinct scores, so that cells are exact: states in any blocks equal the function, through JSON too."""
     p = np.round(rng.random(400), 2)
     y = (rng.random(400) < p**1.3).astype(int)
-    given = {"threshold": 0.3} if name == "net_benefit" else {}
+    given = {"threshold": 0.3} if name in ("net_benefit", "recalibration_benefit") else {}
     parts = [metrics.state(name, **given).update(y[i::3], p[i::3]) for i in range(3)]
     total = parts[2] + (parts[0] + parts[1])
     again = metrics.State.from_dict(json.loads(json.dumps(total.to_dict())))

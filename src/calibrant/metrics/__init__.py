@@ -4,10 +4,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .bootstrapping import bootstrap
+from .decisions.net_benefit import DecisionCurve, decision_curve
 from .estimators.curves import ReliabilityCurve, reliability_curve
 from .inference.intervals import Interval, frequency_interval
 from .inference.planning import calibration_error_bound, required_samples
-from .inference.testing import CalibrationTest, calibration_test
+from .inference.testing import CalibrationTest, averaged_two_bin_test, calibration_test, ecce_test
 from .measurement import Measurement
 from .measuring import Measuring, measure
 from .scores.decomposition import Decomposition, brier_decomposition, nll_decomposition
@@ -26,6 +27,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]  # metrics are named 
     "BinnedState",
     "CalibrationTest",
     "Comparison",
+    "DecisionCurve",
     "Decomposition",
     "Gain",
     "Interval",
@@ -33,12 +35,15 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]  # metrics are named 
     "Measuring",
     "ReliabilityCurve",
     "State",
+    "averaged_two_bin_test",
     "bootstrap",
     "brier_decomposition",
     "calibration_error_bound",
     "calibration_gain",
     "calibration_test",
     "compare_forecasts",
+    "decision_curve",
+    "ecce_test",
     "frequency_interval",
     "measure",
     "mutual_information",

@@ -7,15 +7,24 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import InvalidInput
+from .decisions.loss import decision_loss, recalibration_benefit
+from .decisions.net_benefit import net_benefit, net_benefit_influence
 from .estimators.calibration_error import calibration_error
 from .estimators.canonical import canonical_error, canonical_of
+from .estimators.cox import calibration_in_the_large, calibration_intercept, calibration_slope, observed_expected
+from .estimators.integrated import gap_figure
 from .estimators.kernel import skce, skce_of
+from .estimators.two_bin import averaged_two_bin, two_bin_excess
+from .estimators.variational import variational
+from .inference.figures import gap_law, resampled_law, two_bin_law, variational_law
 from .inference.intervals import Interval
 from .inference.resampling import Sampling
+from .inference.risk import large_law, line_law, mean_law, ratio_law
 from .inference.uncertainty import evidence_of, from_resamples, with_evidence
 from .metric import Error, Figure, Mean, Metric, Vector
 from .scores.accuracy import accuracy, hits, sharpness, spread_of_scores, top_k_accuracy
 from .scores.proper import brier, brier_rows, nll, nll_rows
+from .scores.ranking import auroc, auroc_influence, scaled_brier, scaled_brier_influence
 
 __all__ = ["FUNCTIONS", "PROFILES", "TABLE", "meanings_of", "row_of"]
 
@@ -113,6 +122,109 @@ ROWS: tuple[Metric, ...] = (
         norm=1,
         options={"edges": "equal_mass"},
     ),
+    # Figures of one event: of risk, of cumulative curves, of decisions.
+    Figure(
+        "calibration_slope",
+        "Slope of log-odds: 1 is right, below 1 {said} is too extreme, above 1 too timid.",
+        "Cox's line, by maximum likelihood; scores of exactly 0 and 1 are left out and counted.",
+        estimator=calibration_slope,
+        law=line_law(1),
+    ),
+    Figure(
+        "calibration_intercept",
+        "Intercept of log-odds beside the slope: what val.prob calls Intercept; not calibration in the large.",
+        estimator=calibration_intercept,
+        law=line_law(0),
+    ),
+    Figure(
+        "calibration_in_the_large",
+        "Shift of log-odds: 0 is right, above 0 events happen more often than was said.",
+        "The intercept with the slope held at 1.",
+        estimator=calibration_in_the_large,
+        law=large_law,
+    ),
+    Figure(
+        "observed_expected",
+        "Events seen over events expected: 1 is right, above 1 {said} is too low.",
+        estimator=observed_expected,
+        law=ratio_law,
+    ),
+    *(
+        Figure(
+            name,
+            f"{what} distance between the smooth curve and what was said, over rows.",
+            'On our penalised spline of the log-odds; ``smoother="lowess" | "loess" | "rcs"`` for those of others, '
+            "whose answers differ under the same name.",
+            estimator=gap_figure(name),
+            law=gap_law(name),
+        )
+        for name, what in {"ici": "Mean", "e50": "Median", "e90": "90 % quantile of the", "emax": "Largest"}.items()
+    ),
+    Figure(
+        "scaled_brier",
+        "Brier score against always saying the event's frequency: 1 is perfect, 0 no better than that.",
+        "1 - B/(ȳ(1 - ȳ)), with the frequency ȳ of the rows at hand.",
+        estimator=scaled_brier,
+        law=mean_law(scaled_brier_influence),
+    ),
+    Figure(
+        "auroc",
+        "How often an event's {said} is above that of another row: ranking, not calibration.",
+        "Ties count half; the interval is DeLong's on the log-odds.",
+        estimator=auroc,
+        law=mean_law(auroc_influence, logits=True),
+    ),
+    Figure(
+        "averaged_two_bin",
+        "Squared error of two bins, cut everywhere: truthful, as no report beats the true probabilities.",
+        "Hartline, Hu and Wu 2026; noise alone adds Σs(1-s)/n² to it.",
+        estimator=averaged_two_bin,
+        law=two_bin_law,
+        norm=2,
+    ),
+    Figure(
+        "two_bin_excess",
+        "The averaged two-bin error less what noise adds: 0 on average where {said} is true.",
+        estimator=two_bin_excess,
+    ),
+    *(
+        Figure(
+            name,
+            words,
+            "Cross-fitted on 5 folds (arXiv 2602.24230).",
+            norm=1,
+            estimator=variational(side),
+            law=variational_law(side),
+        )
+        for name, words, side in (
+            (
+                "variational_error",
+                "Mean gap that a cross-fitted curve can show: at most the true one on average.",
+                None,
+            ),
+            ("over_confidence", "The part of it where {said} is too extreme.", "over"),
+            ("under_confidence", "The part of it where {said} is not extreme enough.", "under"),
+        )
+    ),
+    Figure(
+        "net_benefit",
+        "Events caught, less false alarms at the price that the threshold names, a row.",
+        estimator=lambda pairs, **options: net_benefit_influence(pairs, **options)[0],
+        law=mean_law(net_benefit_influence),
+    ),
+    Figure(
+        "recalibration_benefit",
+        "Net benefit that recalibration would gain at a threshold.",
+        estimator=recalibration_benefit,
+        law=resampled_law(recalibration_benefit, float("inf")),
+    ),
+    Figure(
+        "decision_loss",
+        "What miscalibration costs at most in any decision with payoffs between 0 and 1.",
+        "Calibration decision loss (Hu and Wu 2024) of 15 bins of equal mass.",
+        estimator=decision_loss,
+        law=resampled_law(decision_loss),
+    ),
     # Of the whole vector.
     Vector("skce", "Squared kernel error of the whole vector.", estimator=skce_of, law=_kernel_law, view="vector"),
     Vector(
@@ -152,10 +264,50 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "brier",
         "nll",
     ),
+    "risk": (
+        "observed_expected",
+        "calibration_in_the_large",
+        "calibration_slope",
+        "calibration_intercept",
+        "ici",
+        "e50",
+        "e90",
+        "emax",
+        "ece_crossfit",
+        "brier",
+        "scaled_brier",
+        "nll",
+        "auroc",
+        "decision_loss",
+    ),
+    "forecast": (
+        "ece_crossfit",
+        "ecce",
+        "averaged_two_bin",
+        "variational_error",
+        "over_confidence",
+        "under_confidence",
+        "calibration_slope",
+        "smece",
+        "brier",
+        "scaled_brier",
+        "nll",
+        "auroc",
+    ),
 }
 _WRITTEN: dict[str, Callable[..., float]] = {  # those whose function has a signature of its own
     function.__name__: function
-    for function in (calibration_error, canonical_error, skce, accuracy, top_k_accuracy, brier, nll, sharpness)
+    for function in (
+        calibration_error,
+        canonical_error,
+        skce,
+        accuracy,
+        top_k_accuracy,
+        brier,
+        nll,
+        sharpness,
+        net_benefit,
+    )
 }
 
 

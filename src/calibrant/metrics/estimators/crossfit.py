@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,9 +14,10 @@ from ...cells.pairs import Cells, Pairs, standard_error
 from ...errors import InvalidInput
 from .norms import Norm, check_norm
 
-__all__ = ["CrossFit", "crossfit", "crossfit_of"]
+__all__ = ["CrossFit", "Curve", "crossfit", "crossfit_of"]
 
 Floats = NDArray[np.float64]
+Curve = Callable[[Cells, Floats], Floats]  # fitted on cells, and its values at scores
 
 
 @dataclass(frozen=True)
@@ -69,16 +71,31 @@ def crossfit(pairs: Pairs, *, norm: Norm = 2, folds: int = 5, random_state: int 
     return crossfit_of(pairs, norm=norm, folds=folds, random_state=random_state).value
 
 
-def crossfit_of(pairs: Pairs, *, norm: Norm = 2, folds: int = 5, random_state: int = 0) -> CrossFit:
-    """Cross-fitted estimate of pairs; clusters are dealt whole, and their rows add up in the standard error."""
+def crossfit_of(
+    pairs: Pairs,
+    *,
+    norm: Norm = 2,
+    folds: int = 5,
+    random_state: int = 0,
+    curve: Curve | None = None,
+    side: str | None = None,
+) -> CrossFit:
+    """Cross-fitted estimate of pairs; clusters are dealt whole, and their rows add up in the standard error.
+
+    ``curve`` fits the other folds in place of the isotonic one. ``side`` keeps rows whose score is too extreme by the
+    curve ("over"), or not extreme enough ("under").
+    """
     check_norm(norm, (1, 2))
     if folds < 2:
         raise InvalidInput("folds must be at least 2", seen=repr(folds))
     cells = pairs.cells
     dealt = None if pairs.clusters is None else _dealt_clusters(pairs.clusters, folds, random_state)
     weights, outcomes = deal(cells, folds, random_state) if dealt is None else _sums_by_fold(pairs, dealt, folds)
-    fitted = np.stack([_left_out(cells, w, e) for w, e in zip(weights, outcomes, strict=True)])
+    fitted = np.stack([_left_out(cells, w, e, curve) for w, e in zip(weights, outcomes, strict=True)])
     gap, total = cells.scores - fitted, float(cells.weights.sum())
+    if side is not None:
+        extreme = gap * (cells.scores - 0.5) > 0
+        gap = np.where(extreme if side == "over" else ~extreme, gap, 0.0)
     happened, missed = cells.scores - 1.0, cells.scores
     direction = gap if norm == 2 else np.sign(gap)
     mean = float((direction * (outcomes * happened + (weights - outcomes) * missed)).sum() / total)
@@ -132,11 +149,13 @@ def _whole(*arrays: Floats) -> bool:
     return all((a == np.floor(a)).all() and a.max(initial=0) < 1e9 for a in arrays)
 
 
-def _left_out(cells: Cells, weights: Floats, outcomes: Floats) -> Floats:
-    """Isotonic curve of everything but one fold, at every score; the scores themselves where nothing else is left."""
+def _left_out(cells: Cells, weights: Floats, outcomes: Floats, curve: Curve | None) -> Floats:
+    """Curve of everything but one fold, at every score; the scores themselves where nothing else is left."""
     rest = cells.weights - weights
     known = rest > 0
     if not known.any():
         return cells.scores
+    if curve is not None:
+        return curve(Cells(cells.scores[known], rest[known], (cells.outcomes - outcomes)[known]), cells.scores)
     levels = isotonic_levels(rest[known], (cells.outcomes - outcomes)[known])
     return np.interp(cells.scores, cells.scores[known], levels)

@@ -8,8 +8,10 @@ from scipy.special import ndtr
 
 from ...cells.pairs import Pairs
 from ..estimators.cumulative import deviation, ecce, ks
+from ..estimators.norms import Norm
+from ..estimators.two_bin import averaged_two_bin, two_bin_of
 
-__all__ = ["cumulative_pvalue", "maximum_pvalue", "null_walks", "range_pvalue"]
+__all__ = ["cumulative_pvalue", "maximum_pvalue", "null_walks", "range_pvalue", "two_bin_pvalue"]
 
 Floats = NDArray[np.float64]
 _TERMS = np.arange(60)  # of the series: more than enough on either side of the point where they meet
@@ -93,3 +95,11 @@ def drawn_residuals(w: Floats, s: Floats, size: int, rng: np.random.Generator) -
     if (w == np.floor(w)).all():
         return rng.binomial(w.astype(np.int64), s, (size, len(s))) - w * s
     return w * ((rng.random((size, len(s))) < s) - s)
+
+
+def two_bin_pvalue(pairs: Pairs, norm: Norm, resamples: int, rng: np.random.Generator) -> float:
+    """Return the share of drawn outcomes whose two-bin error is at least the one seen."""
+    pairs = pairs.counted()
+    seen = averaged_two_bin(pairs, norm=norm)
+    null = np.concatenate([two_bin_of(pairs.cells.scores, w, norm) for w in null_walks(pairs, resamples, rng)])
+    return (1 + int((null >= seen * (1 - 1e-9)).sum())) / (1 + resamples)

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit
 
+from ...cells.logistic import fit_logistic
 from ...cells.pairs import Pairs
+from ..estimators.cox import LOOSE
 
 __all__ = ["Range", "Shape", "shape_of"]
 
@@ -24,8 +26,6 @@ CLEAR = 3.84
 FEW_GAPS = 0.2
 # Standard errors of a gap that is spoken of: among all ranges of 20 groups, chance reaches them in 4 of 100 samples.
 SEEN = 3.5
-# Deviation of the prior of intercept and slope, in log-odds: it keeps the line finite where outcomes are separable.
-LOOSE = 10.0
 
 
 @dataclass(frozen=True)
@@ -132,30 +132,18 @@ def _likelihood(groups: _Groups, x: Floats, line: tuple[float, float]) -> float:
 
 
 def _fit(groups: _Groups, x: Floats, *, slope: bool) -> tuple[float, float]:
-    """Maximise the likelihood by Newton's method with halved steps, from the identity; the prior keeps it finite."""
+    """Return intercept and slope of greatest likelihood, or the shift alone; the prior keeps them finite."""
     design = np.column_stack([np.ones_like(x), x]) if slope else np.ones((len(x), 1))
-    start = np.array([0.0, 1.0])[: design.shape[1]]
-    rest = 0.0 if slope else x
-    weights, outcomes = groups.weights * groups.scale, groups.outcomes * groups.scale
-
-    def value(theta: Floats) -> float:
-        z = design @ theta + rest
-        prior = ((theta - start) ** 2).sum() / (2 * LOOSE**2)
-        return float(outcomes @ log_expit(z) + (weights - outcomes) @ log_expit(-z) - prior)
-
-    theta, best = start, value(start)
-    for _ in range(50):  # quadratic convergence needs fewer than ten
-        p = expit(design @ theta + rest)
-        gradient = design.T @ (outcomes - weights * p) - (theta - start) / LOOSE**2
-        hessian = (design * (weights * p * (1 - p))[:, None]).T @ design + np.eye(len(theta)) / LOOSE**2
-        step = np.linalg.solve(hessian, gradient)
-        factor = 1.0
-        while factor > 1e-6 and not value(theta + factor * step) > best:
-            factor /= 2
-        if factor <= 1e-6:
-            break
-        theta = theta + factor * step
-        best = value(theta)
+    identity = np.array([0.0, 1.0])[: design.shape[1]]
+    theta = fit_logistic(
+        design,
+        groups.outcomes * groups.scale,
+        groups.weights * groups.scale,
+        offset=0.0 if slope else x,
+        penalty=np.eye(len(identity)) / LOOSE**2,
+        start=identity,
+        centre=identity,
+    ).theta
     return float(theta[0]), float(theta[1]) if slope else 1.0
 
 

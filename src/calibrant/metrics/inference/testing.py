@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfc
+from scipy.special import chdtrc, erfc, log_expit
 
 from ...cells.pairs import Cells, Pairs, is_whole
 from ...errors import InvalidInput
+from ..estimators.cox import line_covariance, line_of
+from ..estimators.cumulative import ecce, ks
 from ..estimators.kernel import skce_of
 from ..estimators.norms import Norm, check_norm
+from ..estimators.two_bin import averaged_two_bin
 from ..views.forecasts import Forecasts, read, select
-from .cumulative_test import null_walks
+from .cumulative_test import cumulative_pvalue, null_walks, two_bin_pvalue
 from .intervals import check_resamples
 from .kernel_test import skce_pvalue
 from .replicates import Replicates, prefix
 
-__all__ = ["CalibrationTest", "calibration_test"]
+__all__ = ["CalibrationTest", "averaged_two_bin_test", "calibration_test", "ecce_test", "sweep_test"]
 
 Floats = NDArray[np.float64]
 BLOCK = 2_000_000
@@ -76,26 +79,32 @@ def calibration_test(
     resamples: int = 1000,
     random_state: int = 0,
     sample_weight: Any = None,
+    clusters: Any = None,
     classes: Any = None,
 ) -> CalibrationTest:
     """Test whether probabilities are calibrated.
 
     Parameters
     ----------
-    method : {"sweep", "spiegelhalter", "skce"}
+    method : {"sweep", "ecce", "ks", "two_bin", "cox", "spiegelhalter", "skce"}
         "sweep": the sweep error (paper 003, §5.4; with two bins at least, so that a falling curve is seen too) against
         its distribution when outcomes are drawn again from the scores themselves (consistency resampling, Bröcker and
         Smith 2007); p = (1 + #{larger or equal})/(1 + resamples).
+        "ecce" and "ks": range and largest modulus of the cumulative curve, which is Brownian motion if scores are true
+        (Arrieta-Ibarra et al. 2022). "two_bin": the averaged two-bin error by drawn outcomes. "cox": that intercept and
+        slope of Cox's line are 0 and 1, by the likelihood ratio.
         "spiegelhalter": z = Σ(y - s)(1 - 2s) / √Σ(1 - 2s)² s(1 - s), two-sided (1986); sees over- and
         under-confidence, blind to what cancels. "skce": the kernel test of the whole vector (Widmann et al. 2019),
         by consistency resampling too.
     view : "top_label" or a class
-        What "sweep" and "spiegelhalter" test; one event's probabilities are taken as they are.
+        What all but "skce" test; one event's probabilities are taken as they are.
     norm : {1, 2, "max"}
-        Of the sweep statistic.
+        Of the sweep and two-bin statistics.
     sample_weight : array-like of shape (n,), optional
         Whole numbers say how often a row occurs. Fractional weights are fixed factors of
         the rows ("skce" refuses them).
+    clusters : array-like of shape (n,), optional
+        Which rows belong together and need not be independent ("skce" refuses them).
 
     Examples
     --------
@@ -104,13 +113,27 @@ def calibration_test(
     >>> calibration_test(y, p).pvalue < 0.05
     True
     """
-    tests = {"sweep": _sweep, "spiegelhalter": _spiegelhalter, "skce": _skce}
-    if method not in tests:
-        raise InvalidInput("no such test", seen=repr(method), allowed=", ".join(tests))
+    if method not in (*_TESTS, "skce"):
+        raise InvalidInput("no such test", seen=repr(method), allowed=", ".join((*_TESTS, "skce")))
     check_norm(norm)
     check_resamples(resamples, 19)
-    forecasts = read(y_true, y_prob, sample_weight, classes=classes)
-    return tests[method](forecasts, view, norm, resamples, np.random.default_rng(random_state))
+    forecasts, rng = read(y_true, y_prob, sample_weight, classes=classes), np.random.default_rng(random_state)
+    if method == "skce":
+        if clusters is not None:
+            raise InvalidInput("the kernel test takes no clusters", allowed=", ".join(_TESTS))
+        return _skce(forecasts, resamples, rng)
+    pairs = select(forecasts.clustered(clusters), view).counted()
+    return _TESTS[method](pairs, _words(forecasts, view), norm, resamples, rng)
+
+
+def ecce_test(y_true: Any, y_prob: Any, **options: Any) -> CalibrationTest:
+    """Test by the range of the cumulative curve; options are those of `calibration_test`."""
+    return calibration_test(y_true, y_prob, **{"method": "ecce", **options})
+
+
+def averaged_two_bin_test(y_true: Any, y_prob: Any, **options: Any) -> CalibrationTest:
+    """Test by the averaged two-bin error; options are those of `calibration_test`."""
+    return calibration_test(y_true, y_prob, **{"method": "two_bin", **options})
 
 
 def _words(forecasts: Forecasts, view: Any) -> str:
@@ -119,10 +142,6 @@ def _words(forecasts: Forecasts, view: Any) -> str:
     named = {"top_label": "the top label's probabilities", "pooled": "the probabilities of all classes"}
     words = named[view] if isinstance(view, str) and view in named else f"the probabilities of {view!r}"
     return f"{words} are true"
-
-
-def _sweep(forecasts: Forecasts, view: Any, norm: Norm, resamples: int, rng: np.random.Generator) -> CalibrationTest:
-    return sweep_test(select(forecasts, view), _words(forecasts, view), norm, resamples, rng)
 
 
 def sweep_test(pairs: Pairs, words: str, norm: Norm, resamples: int, rng: np.random.Generator) -> CalibrationTest:
@@ -172,28 +191,69 @@ def _outcomes(cells: Cells, pairs: Pairs, resamples: int, rng: np.random.Generat
             yield np.add.reduceat(happened * pairs.weight_array[order], first, axis=1)
 
 
-def _spiegelhalter(
-    forecasts: Forecasts, view: Any, norm: Norm, resamples: int, rng: np.random.Generator
-) -> CalibrationTest:
-    pairs = select(forecasts, view).counted()
+def _cumulative(statistic: str) -> Test:
+    def test(pairs: Pairs, words: str, norm: Norm, resamples: int, rng: np.random.Generator) -> CalibrationTest:
+        pvalue, floor = cumulative_pvalue(pairs, statistic, resamples, rng)
+        seen = ecce(pairs) if statistic == "ecce" else ks(pairs)
+        return CalibrationTest(seen, pvalue, statistic, words, pairs.n, floor)
+
+    return test
+
+
+def _two_bin(pairs: Pairs, words: str, norm: Norm, resamples: int, rng: np.random.Generator) -> CalibrationTest:
+    pvalue = two_bin_pvalue(pairs, norm, resamples, rng)
+    return CalibrationTest(averaged_two_bin(pairs, norm=norm), pvalue, "two_bin", words, pairs.n, 1 / (1 + resamples))
+
+
+def _cox(pairs: Pairs, words: str, norm: Norm, resamples: int, rng: np.random.Generator) -> CalibrationTest:
+    """Twice the gain in log-likelihood of the line over the identity, χ² of two; of clusters Wald's with their sums."""
+    line = line_of(pairs)
+    if pairs.clusters is None:
+        z = line.x
+        identity = float(line.outcomes @ log_expit(z) + (line.weights - line.outcomes) @ log_expit(-z))
+        statistic = max(0.0, 2 * (line.fit.likelihood - identity))
+    else:
+        spread, _ = line_covariance(pairs, line)
+        gap = line.fit.theta - np.array([0.0, 1.0])
+        statistic = float(gap @ np.linalg.lstsq(spread, gap, rcond=None)[0])
+    freedom = 1 if line.constant else 2
+    return CalibrationTest(statistic, float(chdtrc(freedom, statistic)), "cox", words, pairs.n)
+
+
+def _spiegelhalter(pairs: Pairs, words: str, norm: Norm, resamples: int, rng: np.random.Generator) -> CalibrationTest:
     z = spiegelhalter_z(pairs)
-    return CalibrationTest(z, float(erfc(abs(z) / np.sqrt(2))), "spiegelhalter", _words(forecasts, view), pairs.n)
+    return CalibrationTest(z, float(erfc(abs(z) / np.sqrt(2))), "spiegelhalter", words, pairs.n)
 
 
 def spiegelhalter_z(pairs: Pairs) -> float:
     """Return Spiegelhalter's z; 0 where every score is 0, ½ or 1 and agrees with its outcome.
 
-    A whole weight is a number of rows and enters the variance once; fractional weights are fixed factors of a row.
+    A whole weight is a number of rows and enters the variance once; fractional weights are fixed factors of a row. Rows
+    of a cluster are added up before they are squared.
     """
     s, tilt, w = pairs.scores, 1 - 2 * pairs.scores, pairs.weight_array
+    parts = w * (pairs.outcomes - s) * tilt
     spread = float(((w if is_whole(w) else w**2) * tilt**2 * s * (1 - s)).sum())
-    excess = float((w * (pairs.outcomes - s) * tilt).sum())
+    if pairs.clusters is not None:
+        spread = float((np.bincount(pairs.clusters, parts) ** 2).sum())
+    excess = float(parts.sum())
     if spread == 0:
         return 0.0 if abs(excess) < 1e-12 else float(np.copysign(np.inf, excess))
     return excess / float(np.sqrt(spread))
 
 
-def _skce(forecasts: Forecasts, view: Any, norm: Norm, resamples: int, rng: np.random.Generator) -> CalibrationTest:
+Test = Callable[[Pairs, str, Norm, int, np.random.Generator], CalibrationTest]
+_TESTS: dict[str, Test] = {
+    "sweep": sweep_test,
+    "ecce": _cumulative("ecce"),
+    "ks": _cumulative("ks"),
+    "two_bin": _two_bin,
+    "cox": _cox,
+    "spiegelhalter": _spiegelhalter,
+}
+
+
+def _skce(forecasts: Forecasts, resamples: int, rng: np.random.Generator) -> CalibrationTest:
     """Kernel test: the unbiased error against those of labels that are drawn from the probabilities themselves."""
     weights = np.ones(forecasts.n) if forecasts.weights is None else forecasts.weights
     if not is_whole(weights):

@@ -1,0 +1,92 @@
+"""Logistic regression of the outcomes of cells on a few columns, with a quadratic penalty or none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, log_expit
+
+__all__ = ["LogisticFit", "fit_logistic"]
+
+Floats = NDArray[np.float64]
+_STEPS = 60  # Newton's method needs fewer than ten unless outcomes are separable
+_STEEP = 1e4  # log-odds beyond which a fit runs away: outcomes are separable
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticFit:
+    """Coefficients, curvature of the log-likelihood and of the penalty there, log-likelihood, and how it ended."""
+
+    theta: Floats
+    curvature: Floats
+    penalty: Floats
+    likelihood: float
+    converged: bool
+
+    @property
+    def covariance(self) -> Floats:
+        """The inverse of the curvature of both; of what no row determines it is large but finite."""
+        total = self.curvature + self.penalty
+        ridge = 1e-12 * max(float(np.trace(total)), 1e-300) * np.eye(len(self.theta))
+        return np.linalg.inv(total + ridge).astype(np.float64)
+
+
+def fit_logistic(
+    design: Floats,
+    outcomes: Floats,
+    weights: Floats,
+    *,
+    offset: Floats | float = 0.0,
+    penalty: Floats | None = None,
+    start: Floats | None = None,
+    centre: Floats | None = None,
+) -> LogisticFit:
+    """Maximise Σ[o·log σ(z) + (w - o)·log σ(-z)] - ½(θ - c)ᵀP(θ - c), z = Dθ + offset, by Newton with halved steps.
+
+    Parameters
+    ----------
+    design : array of shape (m, d)
+    outcomes, weights : arrays of shape (m,)
+        Weight of what happened in a cell, and of all of it.
+    penalty : array of shape (d, d), optional
+    start, centre : array of shape (d,), optional
+        Where to begin, and c: zeros.
+    """
+    d = design.shape[1]
+    P = np.zeros((d, d)) if penalty is None else penalty
+    c = np.zeros(d) if centre is None else centre
+    missed = weights - outcomes
+
+    def value(theta: Floats) -> tuple[float, float]:
+        z = design @ theta + offset
+        likelihood = float(outcomes @ log_expit(z) + missed @ log_expit(-z))
+        return likelihood, likelihood - 0.5 * float((theta - c) @ P @ (theta - c))
+
+    theta = c.copy() if start is None else start
+    likelihood, best = value(theta)
+    converged = False
+    curvature = np.zeros((d, d))
+    for _ in range(_STEPS):
+        p = expit(design @ theta + offset)
+        gradient = design.T @ (outcomes - weights * p) - P @ (theta - c)
+        curvature = (design * (weights * p * (1 - p))[:, None]).T @ design
+        total = curvature + P
+        step = np.linalg.lstsq(total, gradient, rcond=1e-13)[0]
+        gain = float(gradient @ step)
+        if not np.isfinite(gain) or gain <= 1e-14 * (1 + abs(best)):
+            converged = bool(np.isfinite(gain))
+            break
+        factor = 1.0
+        tried, new = value(theta + step)
+        while factor > 1e-8 and not new > best:
+            factor /= 2
+            tried, new = value(theta + factor * step)
+        if factor <= 1e-8:
+            converged = gain <= 1e-8 * (1 + abs(best))
+            break
+        theta, likelihood, best = theta + factor * step, tried, new
+        if np.abs(design @ theta).max(initial=0.0) > _STEEP:
+            break
+    return LogisticFit(theta, curvature, P, likelihood, converged)

@@ -1,0 +1,183 @@
+"""A penalised spline of the log-odds: the smooth calibration curve, with a band for all of it at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from .logistic import LogisticFit, fit_logistic
+from .pairs import Cells, Pairs
+
+__all__ = ["LogitSpline", "logit_spline"]
+
+Floats = NDArray[np.float64]
+_KNOTS = 12  # a smoothing spline with a penalty hardly gains by more
+_GROUPS = 1500  # cells beyond which neighbours are joined for the fit
+_STRENGTHS = 10.0 ** np.linspace(5, -3, 17)  # of the penalty, from a line to almost free, on a scale of one
+_FARTHEST = 36.7  # log-odds at which float64 probabilities become 1
+_DRAWS = 4000  # of the posterior, for the band
+
+
+@dataclass(frozen=True, eq=False)
+class LogitSpline:
+    """A natural cubic spline of log-odds in log-odds; linear beyond its end knots.
+
+    Attributes
+    ----------
+    knots : array of shape (k,)
+        In log-odds.
+    fit : LogisticFit
+        Its coefficients are the values at the knots.
+    strength : float
+        Of the penalty on the second derivative, chosen by the data.
+    covariance : array of shape (k, k)
+        Of the values at the knots; a Bayesian one, which knows of the curve's bias too (Wahba 1983).
+    """
+
+    knots: Floats
+    fit: LogisticFit
+    strength: float
+    covariance: Floats
+
+    def at(self, scores: Floats) -> Floats:
+        """Return the frequency at each score."""
+        return expit(_basis(_odds(scores), self.knots) @ self.fit.theta)
+
+    def band(self, scores: Floats, confidence: float = 0.95) -> tuple[Floats, Floats]:
+        """Return limits that hold for all scores at once with the stated confidence."""
+        basis = _basis(_odds(scores), self.knots)
+        middle = basis @ self.fit.theta
+        values, vectors = np.linalg.eigh(self.covariance)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        error = np.sqrt(np.maximum(((basis @ root) ** 2).sum(axis=1), 1e-300))
+        drawn = np.random.default_rng(0).normal(size=(_DRAWS, len(values))) @ (basis @ root).T
+        reach = float(np.quantile(np.abs(drawn / error).max(axis=1), confidence))
+        return expit(middle - reach * error), expit(middle + reach * error)
+
+
+def logit_spline(pairs: Pairs, *, like: LogitSpline | None = None) -> LogitSpline:
+    """Fit the curve: λ∫f″² is penalised, lines are free, and λ is the one of greatest marginal likelihood (Laplace).
+
+    Parameters
+    ----------
+    like : LogitSpline, optional
+        A fit whose knots and strength are taken over: for resamples of the same rows.
+    """
+    cells = _grouped(pairs.cells, pairs.rows)
+    x = _odds(cells.scores)
+    knots = _knots_of(x, cells.weights) if like is None else like.knots
+    basis, roughness = _basis(x, knots), _roughness(knots)
+    if like is not None:
+        fit = fit_logistic(
+            basis, cells.outcomes, cells.weights, penalty=_penalty(roughness, like.strength), start=like.fit.theta
+        )
+        return replace(like, fit=fit)
+    best, chosen, strength = -np.inf, None, _STRENGTHS[0]
+    start = knots
+    for candidate in _STRENGTHS if len(knots) > 2 else _STRENGTHS[:1]:
+        fit = fit_logistic(basis, cells.outcomes, cells.weights, penalty=_penalty(roughness, candidate), start=start)
+        start = fit.theta
+        value = _evidence(fit, candidate, len(knots))
+        if value > best + 1e-6:  # ties go to the smoother one, which comes first
+            best, chosen, strength = value, fit, float(candidate)
+    assert chosen is not None  # the first is better than nothing
+    return LogitSpline(knots, chosen, strength, _covariance(chosen, pairs, knots))
+
+
+def _odds(scores: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        return np.clip(logit(scores), -_FARTHEST, _FARTHEST)
+
+
+def _grouped(cells: Cells, rows: float) -> Cells:
+    """Cells in rows; neighbours are joined where there are many."""
+    scale = rows / float(cells.weights.sum())
+    if len(cells.scores) <= _GROUPS:
+        return Cells(cells.scores, cells.weights * scale, cells.outcomes * scale)
+    before = np.cumsum(cells.weights) - cells.weights
+    place = np.floor(before * (_GROUPS / cells.weights.sum()))
+    first = np.flatnonzero(np.r_[True, place[1:] != place[:-1]])
+    weights = np.add.reduceat(cells.weights, first)
+    scores = expit(np.add.reduceat(cells.weights * _odds(cells.scores), first) / weights)
+    return Cells(scores, weights * scale, np.add.reduceat(cells.outcomes, first) * scale)
+
+
+def _knots_of(x: Floats, weights: Floats) -> Floats:
+    """Quantiles of the log-odds, from end to end, no two closer than a hundredth of their range."""
+    below = (np.cumsum(weights) - weights / 2) / weights.sum()
+    places = np.interp(np.linspace(0.0, 1.0, _KNOTS), below, x)
+    places[[0, -1]] = x[0], x[-1]
+    least = 0.01 * float(np.ptp(places))
+    kept = [float(places[0])]
+    for place in places[1:-1].tolist():
+        if place - kept[-1] > least and places[-1] - place > least:
+            kept.append(place)
+    if places[-1] - kept[0] > 1e-9:
+        kept.append(float(places[-1]))
+    else:
+        kept = [kept[0] - 0.5, kept[0] + 0.5]
+    return np.array(kept)
+
+
+def _bands(knots: Floats) -> tuple[Floats, Floats, Floats]:
+    """Steps, and the matrices Q and R of a natural spline (Green and Silverman 1994, §2.1): R γ = Qᵀ g."""
+    h, k = np.diff(knots), len(knots)
+    Q, R = np.zeros((k, max(k - 2, 0))), np.zeros((max(k - 2, 0), max(k - 2, 0)))
+    for j in range(1, k - 1):
+        Q[j - 1, j - 1], Q[j, j - 1], Q[j + 1, j - 1] = 1 / h[j - 1], -1 / h[j - 1] - 1 / h[j], 1 / h[j]
+        R[j - 1, j - 1] = (h[j - 1] + h[j]) / 3
+        if j < k - 2:
+            R[j - 1, j] = R[j, j - 1] = h[j] / 6
+    return h, Q, R
+
+
+def _roughness(knots: Floats) -> Floats:
+    """∫f″² as a quadratic form of the values at the knots, times the cube of their range: free of scale."""
+    if len(knots) < 3:
+        return np.zeros((len(knots), len(knots)))
+    _, Q, R = _bands(knots)
+    return Q @ np.linalg.solve(R, Q.T) * float(np.ptp(knots)) ** 3
+
+
+def _penalty(roughness: Floats, strength: float) -> Floats:
+    return strength * 1e-2 * roughness
+
+
+def _basis(x: Floats, knots: Floats) -> Floats:
+    """Return the matrix from values at the knots to values at x: cubic between, linear beyond."""
+    h, Q, R = _bands(knots)
+    k = len(knots)
+    curved = np.zeros((k, k))
+    if k > 2:
+        curved[1:-1] = np.linalg.solve(R, Q.T)  # second derivatives at the knots
+    eye = np.eye(k)
+    j = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, k - 2)
+    inside = np.clip(x, knots[0], knots[-1])
+    a, b = inside - knots[j], knots[j + 1] - inside
+    step = h[j]
+    found = (a[:, None] * eye[j + 1] + b[:, None] * eye[j]) / step[:, None]
+    found -= (a * b / 6)[:, None] * ((1 + a / step)[:, None] * curved[j + 1] + (1 + b / step)[:, None] * curved[j])
+    left = (eye[1] - eye[0]) / h[0] - h[0] / 6 * curved[1]
+    right = (eye[-1] - eye[-2]) / h[-1] + h[-1] / 6 * curved[-2]
+    return found + np.minimum(x - knots[0], 0)[:, None] * left + np.maximum(x - knots[-1], 0)[:, None] * right
+
+
+def _evidence(fit: LogisticFit, strength: float, k: int) -> float:
+    """Laplace's approximation of the marginal likelihood, up to a constant; lines have a flat prior."""
+    penalised = fit.likelihood - 0.5 * float(fit.theta @ fit.penalty @ fit.theta)
+    _, size = np.linalg.slogdet(fit.curvature + fit.penalty + 1e-10 * np.eye(k))
+    return penalised - 0.5 * float(size) + 0.5 * (k - 2) * float(np.log(strength))
+
+
+def _covariance(fit: LogisticFit, pairs: Pairs, knots: Floats) -> Floats:
+    bread = fit.covariance
+    if pairs.clusters is None:
+        return bread
+    basis = _basis(_odds(pairs.scores), knots)
+    residual = pairs.weight_array * (pairs.rows / pairs.total) * (pairs.outcomes - expit(basis @ fit.theta))
+    sums = np.stack([np.bincount(pairs.clusters, column) for column in (basis * residual[:, None]).T], axis=1)
+    count = len(np.unique(pairs.clusters))
+    return bread @ (sums.T @ sums * count / max(count - 1, 1) + fit.penalty) @ bread

@@ -1,0 +1,1 @@
+"""Decisions: what probabilities are worth to someone who acts on them, and what miscalibration costs."""

@@ -1,0 +1,59 @@
+"""What miscalibration costs someone who acts on a probability: at one threshold, and over all decisions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...cells.edges import make_edges
+from ...cells.pairs import Pairs
+from ..estimators.binned import bin_sums
+from .net_benefit import check_threshold
+
+__all__ = ["decision_loss", "recalibration_benefit"]
+
+Floats = NDArray[np.float64]
+
+
+def _bins(pairs: Pairs, bins: Any, edges: Any) -> tuple[Floats, Floats, Floats]:
+    """Share, mean score and frequency of each bin that has rows."""
+    weight, score, outcome = bin_sums(pairs, make_edges(edges, bins, pairs))
+    seen = weight > 0
+    return weight[seen] / weight.sum(), score[seen] / weight[seen], outcome[seen] / weight[seen]
+
+
+def _regret(at: Floats, share: Floats, said: Floats, came: Floats) -> Floats:
+    """h(v) = Σ share·|came - v| over the bins in which v lies between what was said and what came true."""
+    low, high = np.minimum(said, came), np.maximum(said, came)
+    between = (at[:, None] >= low) & (at[:, None] <= high)
+    return (np.abs(came - at[:, None]) * between) @ share
+
+
+def recalibration_benefit(pairs: Pairs, *, threshold: Any, bins: Any = 15, edges: Any = "equal_mass") -> float:
+    """Net benefit that recalibration would gain at a threshold: h(t)/(1 - t), over bins of equal mass.
+
+    Rows whose bin says one side of the threshold and comes true on the other are decided wrongly, at the price of their
+    distance from it.
+    """
+    at = np.array([check_threshold(threshold)])
+    return float(_regret(at, *_bins(pairs, bins, edges))[0] / (1 - at[0]))
+
+
+def decision_loss(pairs: Pairs, *, bins: Any = 15, edges: Any = "equal_mass") -> float:
+    """Calibration decision loss: the largest gain by recalibration over all decisions with payoffs in [0, 1].
+
+    Hu and Wu 2024. Twice the concave envelope at ½ of h(v) = Σ share·|came true - v| over the bins in which v lies
+    between what was said and what came true. On distinct scores it would only measure noise, so scores are binned.
+    """
+    share, said, came = _bins(pairs, bins, edges)
+    places = np.unique(np.r_[0.0, said, came, 1.0])
+    values = _regret(places, share, said, came)  # closed at both ends: the larger limit at its jumps
+    left, right = places <= 0.5, places >= 0.5
+    best = 0.0
+    for x, y in zip(places[left], values[left], strict=True):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = np.where(places[right] > x, (0.5 - x) / (places[right] - x), 0.0)
+        best = max(best, float((y + t * (values[right] - y)).max()))
+    return 2 * best

@@ -1,0 +1,116 @@
+"""Cox's line: log-odds of the frequency = a + b·log-odds of the score (Cox 1958)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from ...arrays import inner
+from ...cells.logistic import LogisticFit, fit_logistic
+from ...cells.pairs import Pairs
+
+__all__ = [
+    "Line",
+    "calibration_in_the_large",
+    "calibration_intercept",
+    "calibration_slope",
+    "line_covariance",
+    "line_of",
+    "observed_expected",
+    "outside_of",
+]
+
+Floats = NDArray[np.float64]
+UNKNOWN = 100.0  # a standard error beyond which nothing is known of a coefficient: outcomes are separable
+LOOSE = 10.0  # deviation of the prior of intercept and slope where outcomes are separable: it keeps the line finite
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """A fitted line: its log-odds, weights and outcomes by cell (in rows), the fit, and whether a prior was needed."""
+
+    x: Floats
+    weights: Floats
+    outcomes: Floats
+    fit: LogisticFit
+    with_slope: bool
+    separable: bool = False
+    constant: bool = False
+
+
+def line_of(pairs: Pairs, *, slope: bool = True) -> Line:
+    """Fit the line, or the shift with b = 1, by maximum likelihood.
+
+    Scores of exactly 0 and 1 have no log-odds and are left out (`outside_of` counts them). Where outcomes are
+    separable, no line is the most likely one, and a loose normal prior about the identity decides (deviation 10).
+    """
+    cells = pairs.cells
+    inside = (cells.scores > 0) & (cells.scores < 1)
+    scale = pairs.rows / float(cells.weights.sum())
+    x = logit(cells.scores[inside])
+    weights, outcomes = cells.weights[inside] * scale, cells.outcomes[inside] * scale
+    ones = np.ones((len(x), 1))
+    design, offset = (np.column_stack([ones, x]), 0.0) if slope else (ones, x)
+    identity = np.array([0.0, 1.0])[: design.shape[1]]
+    constant = slope and (len(x) < 2 or float(np.ptp(x)) == 0.0)
+    one_sided = outcomes.sum() <= 0 or outcomes.sum() >= weights.sum()
+    fit = None if constant or one_sided else fit_logistic(design, outcomes, weights, offset=offset, start=identity)
+    if fit is not None and fit.converged and float(np.diag(fit.covariance).max()) < UNKNOWN**2:
+        return Line(x, weights, outcomes, fit, slope)
+    prior = np.eye(len(identity)) / LOOSE**2
+    loose = fit_logistic(design, outcomes, weights, offset=offset, penalty=prior, start=identity, centre=identity)
+    return Line(x, weights, outcomes, loose, slope, separable=not constant, constant=constant)
+
+
+def line_covariance(pairs: Pairs, line: Line) -> tuple[Floats, float]:
+    """Return the covariance of the coefficients with the scores of a cluster added up, and the number of clusters."""
+    clusters = pairs.clusters
+    assert clusters is not None  # only asked for where there are some
+    inside = (pairs.scores > 0) & (pairs.scores < 1) & (pairs.weight_array > 0)
+    x, y, w = (values[inside] for values in (pairs.scores, pairs.outcomes, pairs.weight_array))
+    x, w = logit(x), w * (pairs.rows / pairs.total)
+    design = np.column_stack([np.ones_like(x), x]) if line.with_slope else np.ones((len(x), 1))
+    mean = expit(design @ line.fit.theta + (0.0 if line.with_slope else x))
+    scores = design * (w * (y - mean))[:, None]
+    sums = np.stack([np.bincount(clusters[inside], column) for column in scores.T], axis=1)
+    count = len(np.unique(clusters[inside]))
+    bread = line.fit.covariance
+    return bread @ (sums.T @ sums) @ bread * count / max(count - 1, 1), float(count)
+
+
+def outside_of(pairs: Pairs) -> float:
+    """Return how many rows have a score of exactly 0 or 1."""
+    cells = pairs.cells
+    inside = (cells.scores > 0) & (cells.scores < 1)
+    return float(cells.weights[~inside].sum()) * pairs.rows / float(cells.weights.sum())
+
+
+def calibration_slope(pairs: Pairs) -> float:
+    """Return b of the line: 1 is right, below 1 too extreme, above 1 too timid; NaN where all scores are one."""
+    line = line_of(pairs)
+    return float("nan") if line.constant else float(line.fit.theta[1])
+
+
+def calibration_intercept(pairs: Pairs) -> float:
+    """Return a of the line, beside its slope: what rms' val.prob calls Intercept."""
+    line = line_of(pairs)
+    return float("nan") if line.constant else float(line.fit.theta[0])
+
+
+def calibration_in_the_large(pairs: Pairs) -> float:
+    """Return the shift a with b = 1: above 0 where events happen more often than was said."""
+    line = line_of(pairs, slope=False)
+    if line.separable and len(line.x):
+        return float(np.copysign(np.inf, line.outcomes.sum() - expit(line.x) @ line.weights))
+    return float(line.fit.theta[0])
+
+
+def observed_expected(pairs: Pairs) -> float:
+    """Return the number of events over the sum of the scores: 1 is right, above 1 says that scores are too low."""
+    w = pairs.weight_array
+    expected = inner(w, pairs.scores)
+    observed = inner(w, pairs.outcomes)
+    return observed / expected if expected > 0 else float("nan") if observed == 0 else float("inf")

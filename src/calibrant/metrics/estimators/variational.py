@@ -1,0 +1,50 @@
+"""The variational error: what a cross-fitted curve can show, over- and under-confidence apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...cells.pairs import Cells, Pairs
+from ...errors import InvalidInput
+from .crossfit import CrossFit, Curve, crossfit_of
+from .smoothers import smoothed
+
+__all__ = ["variational", "variational_of"]
+
+Floats = NDArray[np.float64]
+
+
+def _curve(smoother: str) -> Curve:
+    def fitted(rest: Cells, at: Floats) -> Floats:
+        scores, ones = np.tile(rest.scores, 2), np.repeat([1.0, 0.0], len(rest.scores))
+        pairs = Pairs(scores, ones, np.r_[rest.outcomes, np.maximum(rest.weights - rest.outcomes, 0.0)])
+        return smoothed(pairs, smoother).at(at)
+
+    return fitted
+
+
+def variational_of(
+    pairs: Pairs, *, smoother: str = "spline", folds: int = 5, random_state: int = 0, side: str | None = None
+) -> CrossFit:
+    """Return the mean of sign(ĝ(s) - s)·(y - s) over rows, ĝ fitted on the other folds, with its standard error.
+
+    The expectation is at most E|c(s) - s|, c the true frequency at s, and may be below 0 (arXiv 2602.24230).
+    ``side="over"`` counts the rows where ĝ lies between s and ½ (or beyond it on that side): scores too extreme.
+    ``side="under"`` counts the others. Both add up to the whole.
+    """
+    if side not in (None, "over", "under"):
+        raise InvalidInput("no such side", seen=repr(side), allowed="None, 'over' or 'under'")
+    curve = None if smoother == "isotonic" else _curve(smoother)
+    return crossfit_of(pairs, norm=1, folds=folds, random_state=random_state, curve=curve, side=side)
+
+
+def variational(side: str | None = None) -> Callable[..., float]:
+    """Return the variational error, or one side of it, as an estimator of pairs."""
+
+    def estimator(pairs: Pairs, *, smoother: str = "spline", folds: int = 5, random_state: int = 0) -> float:
+        return variational_of(pairs, smoother=smoother, folds=folds, random_state=random_state, side=side).mean
+
+    return estimator

@@ -1,0 +1,166 @@
+"""Intervals of the figures that a risk model is reported with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import chdtri, expit, log_expit, logit, stdtrit
+
+from ...cells.logistic import fit_logistic
+from ...cells.pairs import Pairs, standard_error
+from ...errors import InvalidInput
+from ..estimators.cox import Line, line_covariance, line_of, observed_expected, outside_of
+from .intervals import Interval, deviations_of, frequency_interval
+from .means import FEW, few_words, rarer
+from .resampling import Sampling
+
+__all__ = ["large_law", "line_law", "mean_law", "ratio_law"]
+
+Floats = NDArray[np.float64]
+_GROUPED = 4000  # cells beyond which the profile is taken of groups of neighbours: the ends move by less than a percent
+_FAR = 60  # doublings of the reach within which an end of the profile is looked for
+
+
+def _note(pairs: Pairs, line: Line) -> str:
+    left = outside_of(pairs)
+    words = f"{left:,.0f} rows with a score of exactly 0 or 1 have no log-odds and were left out" if left else ""
+    if line.separable:
+        words = "; ".join(filter(None, [words, "outcomes are separable by the scores: a loose prior keeps it finite"]))
+    return words
+
+
+def line_law(place: int) -> Any:
+    """Return the law of the intercept (0) or the slope (1) of Cox's line."""
+
+    def law(pairs: Pairs, confidence: float, sampling: Sampling, method: str = "profile") -> Interval:
+        line = line_of(pairs)
+        if line.constant:
+            note = "all scores are one: there is no line"
+            return Interval(np.nan, None, None, confidence, np.nan, 0.0, "none", note=note)
+        return _ends(pairs, line, place, confidence, method)
+
+    return law
+
+
+def large_law(pairs: Pairs, confidence: float, sampling: Sampling, method: str = "profile") -> Interval:
+    """The law of calibration in the large."""
+    line = line_of(pairs, slope=False)
+    if line.separable:
+        estimate = float(np.copysign(np.inf, line.outcomes.sum() - expit(line.x) @ line.weights))
+        return Interval(estimate, None, None, confidence, np.nan, 0.0, "none", note="only one outcome was seen")
+    return _ends(pairs, line, 0, confidence, method)
+
+
+def _ends(pairs: Pairs, line: Line, place: int, confidence: float, method: str) -> Interval:
+    if method not in ("profile", "wald"):
+        raise InvalidInput("no such interval", seen=repr(method), allowed="'profile' or 'wald'")
+    estimate, error, note = float(line.fit.theta[place]), float(np.sqrt(line.fit.covariance[place, place])), ""
+    note = _note(pairs, line)
+    if pairs.clusters is not None:
+        spread, count = line_covariance(pairs, line)
+        error = float(np.sqrt(spread[place, place]))
+        if count <= 1:
+            return Interval(estimate, None, None, confidence, np.nan, 0.0, "clusters", note="one cluster has no spread")
+        reach = float(stdtrit(count - 1, 0.5 + confidence / 2)) * error
+        return Interval(estimate, estimate - reach, estimate + reach, confidence, error, 0.0, "clusters", note=note)
+    reach = deviations_of(confidence) * error
+    if method == "wald" or line.separable:
+        return Interval(estimate, estimate - reach, estimate + reach, confidence, error, 0.0, "wald", note=note)
+    low, high = _profile(line, place, confidence, error)
+    return Interval(estimate, low, high, confidence, error, 0.0, "profile", note=note)
+
+
+def _profile(line: Line, place: int, confidence: float, error: float) -> tuple[float, float]:
+    """Return the values at which twice the log-likelihood, at its best in the other parameter, has fallen by χ²."""
+    limit = float(chdtri(1, 1 - confidence))
+    x, w, o, moved = line.x, line.weights, line.outcomes, 0.0
+    estimate = float(line.fit.theta[place])
+    ones = np.ones((len(x), 1))
+    if len(x) > _GROUPED:
+        first = np.searchsorted(np.cumsum(w), np.linspace(0, w.sum(), _GROUPED + 1)[:-1], side="right")
+        first = np.unique(first.clip(0, len(x) - 1))
+        first[0] = 0
+        mass = np.add.reduceat(w, first)
+        x, o, w = np.add.reduceat(w * x, first) / mass, np.add.reduceat(o, first), mass
+        ones = np.ones((len(x), 1))
+        design = np.column_stack([ones, x]) if line.with_slope else ones
+        grouped = fit_logistic(design, o, w, offset=0.0 if line.with_slope else x, start=line.fit.theta)
+        moved, likelihood = estimate - float(grouped.theta[place]), grouped.likelihood
+        other = grouped.theta
+    else:
+        likelihood, other = line.fit.likelihood, line.fit.theta
+    centre = estimate - moved
+
+    def fallen(value: float) -> float:
+        if not line.with_slope:
+            z = x + value
+            return 2 * (likelihood - float(o @ log_expit(z) + (w - o) @ log_expit(-z))) - limit
+        design, offset = (x[:, None], value) if place == 0 else (ones, value * x)
+        fit = fit_logistic(design, o, w, offset=offset, start=other[[1 - place]])
+        return 2 * (likelihood - fit.likelihood) - limit
+
+    ends = []
+    for side in (-1.0, 1.0):
+        reach = error
+        for _ in range(_FAR):
+            if fallen(centre + side * reach) > 0:
+                break
+            reach *= 1.5
+        else:
+            ends.append(side * np.inf)
+            continue
+        ends.append(float(brentq(fallen, centre, centre + side * reach, xtol=1e-7)) + moved)  # pyright: ignore
+    return ends[0], ends[1]
+
+
+def ratio_law(pairs: Pairs, confidence: float, sampling: Sampling) -> Interval:
+    """The law of observed over expected: normal in its logarithm, √((1 - ȳ)/O); exact where there are few events."""
+    estimate, rows = observed_expected(pairs), pairs.rows
+    rate = float(np.average(pairs.outcomes, weights=pairs.weights))
+    if not np.isfinite(estimate):
+        return Interval(estimate, None, None, confidence, np.nan, 0.0, "none", note="the scores add up to nothing")
+    if rarer(pairs) < FEW and pairs.clusters is None:
+        low, high = frequency_interval([rate * rows], [rows], confidence=confidence, method="clopper_pearson")
+        said = rate / estimate if estimate > 0 else float(np.average(pairs.scores, weights=pairs.weights))
+        ends = float(low[0]) / said, float(high[0]) / said
+        return Interval(estimate, *ends, confidence, np.nan, 0.0, "clopper-pearson", note=few_words(pairs))
+    if rate <= 0:
+        return Interval(estimate, None, None, confidence, np.nan, 0.0, "none", note="no event was seen")
+    error, reach = float(np.sqrt((1 - rate) / (rate * rows))), deviations_of(confidence)
+    if pairs.clusters is not None:
+        error, count = standard_error((pairs.outcomes - estimate * pairs.scores) / rate, pairs)
+        if not np.isfinite(error):
+            return Interval(estimate, None, None, confidence, np.nan, 0.0, "clusters", note="one cluster has no spread")
+        reach = float(stdtrit(count - 1, 0.5 + confidence / 2))
+    ends = estimate * np.exp(-reach * error), estimate * np.exp(reach * error)
+    return Interval(estimate, float(ends[0]), float(ends[1]), confidence, estimate * error, 0.0, "log-normal")
+
+
+def mean_law(influence: Any, *, logits: bool = False) -> Any:
+    """Return the law of a figure whose rows have an influence: ``influence(pairs, **options)`` is (estimate, values).
+
+    Its error is that of the mean of the values, rows of a cluster added up first. With ``logits`` the interval is made
+    on the log-odds, so that it stays between 0 and 1.
+    """
+
+    def law(pairs: Pairs, confidence: float, sampling: Sampling, **options: Any) -> Interval:
+        estimate, values = influence(pairs, **options)
+        if not np.isfinite(estimate):
+            return Interval(estimate, None, None, confidence, np.nan, 0.0, "none", note="only one outcome was seen")
+        error, count = standard_error(values, pairs)
+        note = few_words(pairs) if rarer(pairs) < FEW else ""
+        if not np.isfinite(error) or (note and pairs.clusters is None):
+            return Interval(estimate, None, None, confidence, np.nan, 0.0, "none", note=note or "one row has no spread")
+        reach = float(stdtrit(max(count - 1, 1), 0.5 + confidence / 2)) * error
+        ends = estimate - reach, estimate + reach
+        if logits and 0 < estimate < 1:
+            wide = reach / (estimate * (1 - estimate))
+            ends = float(expit(logit(estimate) - wide)), float(expit(logit(estimate) + wide))
+        elif logits:
+            return Interval(estimate, None, None, confidence, np.nan, 0.0, "none", note="outcomes are separable")
+        return Interval(estimate, ends[0], ends[1], confidence, error, 0.0, "influence", note=note)
+
+    return law
