@@ -14,6 +14,7 @@ void add_linear(nanobind::module_& m);
 void add_matrix(nanobind::module_& m);
 void add_metrics(nanobind::module_& m);
 void add_perturbation(nanobind::module_& m);
+void add_pieces(nanobind::module_& m);
 void add_scan(nanobind::module_& m);
 void add_temperature(nanobind::module_& m);
 
@@ -39,6 +40,7 @@ NB_MODULE(_core, m) {
     calibrant::python::add_matrix(m);
     calibrant::python::add_metrics(m);
     calibrant::python::add_perturbation(m);
+    calibrant::python::add_pieces(m);
     calibrant::python::add_scan(m);
     calibrant::python::add_temperature(m);
 }

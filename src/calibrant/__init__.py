@@ -17,8 +17,12 @@ if TYPE_CHECKING:
     from .maps.binary.beta import BetaCalibration as BetaCalibration
     from .maps.binary.binning import Binning as Binning
     from .maps.binary.isotonic import Isotonic as Isotonic
+    from .maps.binary.isotonic_centred import CentredIsotonic as CentredIsotonic
+    from .maps.binary.logit_spline import LogitSpline as LogitSpline
     from .maps.binary.platt import PlattScaling as PlattScaling
+    from .maps.binary.quadratic import QuadraticScaling as QuadraticScaling
     from .maps.binary.spline import SplineCalibration as SplineCalibration
+    from .maps.binary.venn_abers import VennAbers as VennAbers
     from .maps.kernel import KCal as KCal
     from .maps.perturbation import Hoki as Hoki
     from .maps.scaling.binwise import BinwiseTemperatureScaling as BinwiseTemperatureScaling
@@ -58,6 +62,7 @@ _PLACES = {
     "CalibratedModel": "calibrated_model",
     "CalibrationWarning": "errors",
     "Calibrator": "calibrator",
+    "CentredIsotonic": "maps.binary.isotonic_centred",
     "Chain": "operators.chain",
     "DirichletCalibration": "maps.scaling.dirichlet",
     "EnsembleTemperatureScaling": "maps.scaling.ensemble",
@@ -65,16 +70,19 @@ _PLACES = {
     "Hoki": "maps.perturbation",
     "Identity": "maps.scaling.trivial",
     "Isotonic": "maps.binary.isotonic",
+    "LogitSpline": "maps.binary.logit_spline",
     "Mixture": "operators.mixture",
     "KCal": "maps.kernel",
     "MatrixScaling": "maps.scaling.matrix",
     "OneVsRest": "operators.one_vs_rest",
     "OrderPreservingScaling": "maps.scaling.order_preserving",
     "PlattScaling": "maps.binary.platt",
+    "QuadraticScaling": "maps.binary.quadratic",
     "StructuredScaling": "operators.structured",
     "SplineCalibration": "maps.binary.spline",
     "TemperatureScaling": "maps.scaling.temperature",
     "Uniform": "maps.scaling.trivial",
+    "VennAbers": "maps.binary.venn_abers",
     "VectorScaling": "maps.scaling.vector",
     "compare": "selection.compare",
     "get_threads": "threads",

@@ -297,6 +297,15 @@ def pair_bins(
 def panel_products(
     x: NDArray[np.floating], panels: NDArray[np.floating], threads: int, out: NDArray[np.floating]
 ) -> None: ...
+def pieces_apply(
+    scores: NDArray[np.floating],
+    groups: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    knots: NDArray[np.float64],
+    pieces: NDArray[np.float64],
+    threads: int,
+    out: NDArray[np.floating],
+) -> None: ...
 def pool_adjacent(
     sums: NDArray[np.float64], weights: NDArray[np.float64], starts: NDArray[np.int64]
 ) -> NDArray[np.float64]: ...
@@ -359,6 +368,9 @@ def temperature_sums(
 def top_log_odds(logits: NDArray[np.floating], threads: int) -> NDArray[np.float64]: ...
 def triweight(
     places: NDArray[np.float64], points: NDArray[np.float64], weights: NDArray[np.float64], h: float
+) -> NDArray[np.float64]: ...
+def upper_venn_abers(
+    weights: NDArray[np.float64], positives: NDArray[np.float64], unit: float
 ) -> NDArray[np.float64]: ...
 def vector_sums(
     logits: NDArray[np.floating],

@@ -31,6 +31,7 @@ from .validation.saturation import (
     masked_out,
     read_zeros,
     rows_without_zeros,
+    smallest_log,
     zero_level,
 )
 
@@ -88,6 +89,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     _constraints: ClassVar[Mapping[str, Any]] = {}
     _labels_of_its_own: ClassVar[bool] = False  # predict follows another rule than the most probable class
     _sees_zeros: ClassVar[bool] = False  # a fit is given -inf as it came, for maps that read it anew for each split
+    _zeros_lowest: ClassVar[bool] = False  # a zero is read as less than what else was seen: answers never fall
     _learnt: ClassVar[tuple[str, ...]] = ()  # fitted attributes that hold what was learnt, for `n_parameters_`
     _made_as: str = ""  # the registered name that `calibrant.make` was asked for
     _state_constraints: ClassVar[Mapping[str, Any]] = {}  # the same for fitted attributes read from a file
@@ -106,6 +108,10 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     def traits(self) -> Traits:
         """What this map promises and needs; operators work it out from their parts."""
         return self._traits
+
+    @property
+    def _zeros_in_order(self) -> bool:
+        return self._zeros_lowest
 
     @property
     def called(self) -> str:
@@ -153,7 +159,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         if isinstance(scores, Scan):
             refuse_beside_a_scan(y, sample_weight)
             reading = None if self._sees_zeros else self.saturated
-            return scores.given(self.inputs, self.classes, saturated=reading, embedded=embedded)
+            ordered = self._zeros_in_order
+            return scores.given(self.inputs, self.classes, saturated=reading, embedded=embedded, ordered=ordered)
         valid = self._read(scores)
         k = None if embedded else valid.logits.shape[1]
         labels, classes = as_labels(y, k, len(valid.logits), self.classes, valid.columns)
@@ -164,6 +171,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             if valid.has_minus_infinity:
                 counts = count_zeros(logits, labels, weights)
             zero = zero_level(counts, len(classes))
+            if self._zeros_in_order:
+                zero = min(zero, smallest_log(logits))
             if valid.has_minus_infinity and not self._sees_zeros:
                 logits = floored(logits) if self.saturated == "exact" else read_zeros(logits, zero)
         block = Block(logits, labels, weights, len(classes))

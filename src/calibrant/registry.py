@@ -16,8 +16,12 @@ from .maps.binary.bayesian_binning import BayesianBinning
 from .maps.binary.beta import BetaCalibration
 from .maps.binary.binning import Binning
 from .maps.binary.isotonic import Isotonic
+from .maps.binary.isotonic_centred import CentredIsotonic
+from .maps.binary.logit_spline import LogitSpline
 from .maps.binary.platt import PlattScaling
+from .maps.binary.quadratic import QuadraticScaling
 from .maps.binary.spline import SplineCalibration
+from .maps.binary.venn_abers import VennAbers
 from .maps.kernel import KCal
 from .maps.perturbation import Hoki
 from .maps.scaling.binwise import BinwiseTemperatureScaling
@@ -85,11 +89,20 @@ _ENTRIES = [
     Entry("platt-s", lambda: _shared(PlattScaling()), "one sigmoid for all classes", "Patel et al. 2021"),
     Entry("beta", lambda: OneVsRest(BetaCalibration()), "a three-parameter sigmoid a class", "Kull et al. 2017"),
     Entry("beta-s", lambda: _shared(BetaCalibration()), "one three-parameter sigmoid for all", "Patel et al. 2021"),
+    Entry("quadratic", lambda: OneVsRest(QuadraticScaling()), "a sigmoid with one more bend a class", "CalArena 2026"),
+    Entry("logit-spline", lambda: OneVsRest(LogitSpline()), "a smooth rising curve of log-odds a class", "Lucena 2018"),
     Entry("isotonic-s", lambda: _shared(Isotonic()), "one step function for all classes", "Patel et al. 2021"),
     Entry(
         "spline", lambda: OneVsRest(SplineCalibration()), "slope of a cumulative curve, a class", "Gupta et al. 2021"
     ),
     Entry("irova", lambda: OneVsRest(Isotonic()), "isotonic: a step function for each class", "Zadrozny & Elkan 2002"),
+    Entry(
+        "isotonic-centred",
+        lambda: OneVsRest(CentredIsotonic()),
+        "isotonic without ties, a class",
+        "Oron & Flournoy 2017",
+    ),
+    Entry("venn-abers", lambda: OneVsRest(VennAbers()), "two isotonic answers a class, merged", "Vovk et al. 2015"),
     Entry("irm", lambda: _shared(Isotonic(strict=True)), "one strictly isotonic map for all", "Zhang et al. 2020"),
     Entry("irova-ts", lambda: _after_ts(OneVsRest(Isotonic())), "ts, then irova", "Zhang et al. 2020"),
     Entry("irova-ets", lambda: Chain([EnsembleTemperatureScaling(), OneVsRest(Isotonic())]), "ets, then irova", ""),

@@ -62,6 +62,10 @@ class Chain(Composition):
         sees = most_of([part.traits.sees for part in self.parts])
         return Traits(last.shape, promise, last.calibrates, growth, self.parts[0].traits.needs, sees)
 
+    @property
+    def _zeros_in_order(self) -> bool:
+        return self.parts[0]._zeros_in_order
+
     def _fit(self, data: Data) -> FitReport:
         return self._fit_behind(Link.fit(self.parts[0], data))
 

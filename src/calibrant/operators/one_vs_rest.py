@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.metaestimators import available_if
 
 from .. import _core
-from ..arrays import softmax
+from ..arrays import log_odds, softmax
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from ..fits.judge import Answer, Comparison, compare_losses, judged
@@ -24,6 +25,9 @@ from ..passes import Block, Data
 from ..threads import get_threads
 from ..traits import Preserves, Traits
 from ..types import Floats, Integers
+
+if TYPE_CHECKING:
+    from ..maps.binary.venn_abers import VennAbers
 
 __all__ = ["OneVsRest", "prior_groups"]
 
@@ -99,6 +103,24 @@ class OneVsRest(Calibrator):
     def predict_marginals(self, scores: Any) -> Floats:
         """Return each class' probability against the rest, before normalisation: (n, K), rows need not sum to 1."""
         return self._marginals(self._scores_to_map(scores).logits)
+
+    @available_if(lambda lift: hasattr(lift.binary_map, "predict_interval"))
+    def predict_interval(self, scores: Any) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+        """Return the lower and the upper probability of each class against the rest, where the binary map has them.
+
+        Two arrays (n, K), before normalisation; with two classes (n,), of the second.
+        """
+        odds = log_odds(self._scores_to_map(scores).logits)
+        if self._is_binary:
+            return cast("VennAbers", self.maps_[0]).interval_of(np.ascontiguousarray(odds[:, 1]))
+        lower, upper = np.empty_like(odds), np.empty_like(odds)
+        for k, g in enumerate(self.groups_):
+            lower[:, k], upper[:, k] = cast("VennAbers", self.maps_[g]).interval_of(odds[:, k])
+        return lower, upper
+
+    @property
+    def _zeros_in_order(self) -> bool:
+        return self.binary_map._zeros_in_order
 
     def fit_data(self, data: Data, *, check: bool = False) -> FitReport:
         """Fit on validated rows; ``check`` fills in the held-out losses.

@@ -17,7 +17,7 @@ from ..passes.statistic import Rows
 from ..passes.survey import SampleSize, Survey, survey_of
 from ..validation import as_labels
 from ..validation.arrays import as_matrix
-from ..validation.saturation import ZeroCounts, count_zeros, rows_without_zeros, zero_level
+from ..validation.saturation import ZeroCounts, count_zeros, rows_without_zeros, smallest_log, zero_level
 from .reading import Reading, label_values, named, naming_rows
 from .watching import counted
 
@@ -70,6 +70,11 @@ class Seen:
     survey: Survey | None
     few: Rows | None
     held: int
+    smallest: float = np.inf
+
+    def zero(self, k: int) -> float:
+        """Return what a zero is read as, a logarithm: at most the smallest probability where that was looked for."""
+        return min(zero_level(self.zeros, k), self.smallest)
 
     def __add__(self, other: Seen) -> Seen:
         _refuse_other_columns(self.reading, other.reading)
@@ -88,6 +93,7 @@ class Seen:
             None if not fits or not surveys else _summed(surveys),
             few,
             self.held,
+            min(self.smallest, other.smallest),
         )
 
 
@@ -122,7 +128,7 @@ def looked_at(source: Source, start: Reading, wanted: Wanted) -> tuple[Reading, 
             raise InvalidInput("the scan has no rows", seen=source.words, allowed="at least one batch with rows")
         if seen.fits:
             classes = seen.reading.classes
-            zero = np.nan if start.embedded or classes is None else zero_level(seen.zeros, len(classes))
+            zero = np.nan if start.embedded or classes is None else seen.zero(len(classes))
             return replace(seen.reading, zero=zero), seen
         reading = _as_seen(seen, start)
     raise InvalidInput("a scan must start the same batches anew each time", seen=f"{source.words} changes")
@@ -132,7 +138,7 @@ def _as_seen(seen: Seen, start: Reading) -> Reading:
     """Return the reading that all rows ask for."""
     known, width = seen.reading, None if start.embedded else seen.reading.columns
     _, classes = as_labels(seen.labels, width, len(seen.labels), start.classes, known.names)
-    zero = np.nan if start.embedded or not seen.zeros[1] else zero_level(seen.zeros, len(classes))
+    zero = np.nan if start.embedded or not seen.zeros[1] else seen.zero(len(classes))
     return replace(known, classes=classes, dtype=seen.dtype, zero=zero)
 
 
@@ -192,7 +198,8 @@ def _look_at(batch: Batch, start: Reading, reading: Reading, wanted: Wanted) -> 
         block = reading.block_of(batch, valid) if valid.has_minus_infinity else block
         survey = survey_of(block, wanted.size) if block.n else None
         few = _rows(block) if block.n * reading.columns <= wanted.held else None
-    return Seen(reading, len(labels), distinct, dtype, zeros, fits, survey, few, wanted.held)
+    smallest = smallest_log(valid.logits) if reading.ordered and block is not None else np.inf
+    return Seen(reading, len(labels), distinct, dtype, zeros, fits, survey, few, wanted.held, smallest)
 
 
 def _known(distinct: NDArray[Any], reading: Reading, start: Reading) -> bool:

@@ -92,6 +92,8 @@ class Reading:
         Whether a zero stays next to nothing (``saturated="exact"``).
     floors : bool
         Whether zeros are read at all; False for maps that read them anew.
+    ordered : bool
+        Whether a zero is read as no more than the smallest probability that is not zero.
     """
 
     inputs: str
@@ -103,6 +105,7 @@ class Reading:
     zero: float = np.nan
     exact: bool = False
     floors: bool = True
+    ordered: bool = False
 
     def scores(self, batch: Batch) -> Scores:
         """Return the scores of a batch, checked."""

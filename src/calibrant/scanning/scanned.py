@@ -16,7 +16,6 @@ from ..passes.batch import Batch
 from ..passes.statistic import Rows
 from ..passes.survey import SampleSize
 from ..passes.task import Answers, Task, run_tasks
-from ..validation.saturation import zero_level
 from .looking import Seen, Source, Wanted, looked_at
 from .reading import Reading
 from .watching import counted, tell_pass
@@ -70,19 +69,24 @@ class Scan:
             raise InvalidInput("mapped needs a fitted map", seen=type(calibrator).__name__, hint="call fit first")
         return replace(self, maps=(*self.maps, calibrator))
 
-    def given(self, inputs: str, classes: Any, *, saturated: str | None, embedded: bool) -> Given:
+    def given(
+        self, inputs: str, classes: Any, *, saturated: str | None, embedded: bool, ordered: bool = False
+    ) -> Given:
         """Look at all rows by one pass, and return them as data whose blocks are checked and read anew at each pass.
 
-        ``saturated`` says what a zero means, as for `Calibrator`; None leaves it as it came.
+        ``saturated`` says what a zero means, as for `Calibrator`; None leaves it as it came. ``ordered``: it
+        is read as no more than the smallest probability that is not zero.
         """
         inputs = "probabilities" if self.maps else inputs
         embedded = embedded and not self.maps
-        reading, seen = self.looked(inputs, classes, saturated, embedded)
+        reading, seen = self.looked(inputs, classes, saturated, embedded, ordered)
         return Given(self._data(reading, seen), _known(reading), reading.names, _zero(reading, seen))
 
-    def looked(self, inputs: str, classes: Any, saturated: str | None, embedded: bool) -> tuple[Reading, Seen]:
+    def looked(
+        self, inputs: str, classes: Any, saturated: str | None, embedded: bool, ordered: bool = False
+    ) -> tuple[Reading, Seen]:
         """Return how rows are read and what one pass over all of them has seen; once for each way to read them."""
-        key = inputs, None if classes is None else tuple(np.asarray(classes).tolist()), saturated, embedded
+        key = inputs, None if classes is None else tuple(np.asarray(classes).tolist()), saturated, embedded, ordered
         if key not in self._looks:
             known = None if classes is None else np.asarray(classes)
             start = Reading(
@@ -94,6 +98,7 @@ class Scan:
                 known,
                 exact=saturated == "exact",
                 floors=saturated is not None,
+                ordered=ordered,
             )
             with tell_pass():
                 self._looks[key] = looked_at(self.seen_source, start, self._wanted(embedded))
@@ -208,7 +213,7 @@ def _known(reading: Reading) -> NDArray[Any]:
 
 
 def _zero(reading: Reading, seen: Seen) -> float:
-    return np.nan if reading.embedded else zero_level(seen.zeros, len(_known(reading)))
+    return np.nan if reading.embedded else seen.zero(len(_known(reading)))
 
 
 def _block(few: Rows, n_classes: int) -> Block:

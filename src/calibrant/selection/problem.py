@@ -13,7 +13,7 @@ from ..errors import InvalidInput
 from ..passes import Block, Data, in_memory
 from ..types import Array, Floats, Integers
 from ..validation import as_groups, as_labels, as_matrix, as_scores, as_weights
-from ..validation.saturation import count_zeros, floored, read_zeros, zero_level
+from ..validation.saturation import count_zeros, floored, read_zeros, smallest_log, zero_level
 
 __all__ = ["Problem", "make_problem", "read_split"]
 
@@ -96,6 +96,8 @@ def read_split(
             known = floored(known)
         elif np.isneginf(known).any() or np.isneginf(asked).any():
             level = zero_level(count_zeros(known, labels, weights), fit_on.k)
+            if calibrator._zeros_in_order:
+                level = min(level, smallest_log(known))
             known, asked = read_zeros(known, level), read_zeros(asked, level)
     block = Block(np.ascontiguousarray(known), labels, weights, fit_on.k)
     return in_memory(block), np.ascontiguousarray(asked)

@@ -28,11 +28,15 @@ __all__ = [
     "masked_out",
     "read_zeros",
     "rows_without_zeros",
+    "smallest_log",
     "zero_level",
 ]
 
 # log of the smallest positive float32: what an exact zero among probabilities at most was before it was rounded away.
 ZERO_LOG = -104.0
+
+_ROWS = 4096  # looked at in one go
+_BELOW = 1e-6  # part of a logarithm that even float32 can tell from it
 
 ZeroCounts = NDArray[np.float64]
 """Weight of the rows, of their zeros, and of the labels among these; rows."""
@@ -63,6 +67,21 @@ def zero_level(counts: ZeroCounts, k: int) -> float:
         return float(np.log(least))
     zeros, hits = zeros * rows / total, hits * rows / total  # weights have no unit
     return float(np.log(min((hits + zeros * least) / (zeros + 1.0), 1.0 / k)))
+
+
+def smallest_log(logits: NDArray[np.floating]) -> float:
+    """Return a little less than the logarithm of the smallest probability that is not zero.
+
+    Maps whose answer rises with the score read a zero as no more than that, so that a zero is never above what is not.
+    """
+    least = np.inf
+    for start in range(0, len(logits), _ROWS):
+        z = logits[start : start + _ROWS].astype(np.float64)
+        top = z.max(axis=1, keepdims=True)
+        with np.errstate(under="ignore"):
+            total = top + np.log(np.exp(z - top).sum(axis=1, keepdims=True))
+        least = min(least, float(np.where(np.isneginf(z), np.inf, z - total).min(initial=np.inf)))
+    return least - _BELOW * max(1.0, abs(least)) if np.isfinite(least) else least
 
 
 def read_zeros(logits: NDArray[np.floating], level: float) -> NDArray[np.floating]:

@@ -1,0 +1,83 @@
+"""Penalised logistic regressions on the fine cells of one score: several strengths of the penalty at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from ...cells.fine import FineCells
+from ...fits.solvers.newton import Found, Sums, newton
+from ...types import Array
+
+__all__ = ["CellRegression", "smooth_outcomes", "weighted_quantiles"]
+
+_GAIN = 1e-7  # of the summed loss: what a last step would still gain; a standard error is worth 0.5
+_SHARE = 1e-10  # of the summed loss: the same where the rows weigh little
+
+
+@dataclass(frozen=True, eq=False)
+class CellRegression:
+    """Σ w log(1 + e^η) - y η + ½ λ βᵀSβ with η = X β, for several λ side by side.
+
+    Attributes
+    ----------
+    features : array of shape (C, d)
+        X; the first column is the constant.
+    weights, outcomes : arrays of shape (C,)
+        w and y of each cell.
+    penalty : array of shape (d, d)
+        S.
+    strengths : array of shape (G,)
+        The λ of each problem.
+    """
+
+    features: Array
+    weights: Array
+    outcomes: Array
+    penalty: Array
+    strengths: Array
+
+    def __call__(self, values: Array, wanted: NDArray[np.bool_]) -> Sums:
+        """Value, gradient and Hessian at the coefficients of every problem that is wanted; zeros for the others."""
+        count, size = values.shape
+        value, gradient, hessian = np.zeros(count), np.zeros((count, size)), np.zeros((count, size, size))
+        for g in np.flatnonzero(wanted):
+            eta = self.features @ values[g]
+            p = expit(eta)
+            pull = self.strengths[g] * (self.penalty @ values[g])
+            value[g] = self.weights @ np.logaddexp(0, eta) - self.outcomes @ eta + 0.5 * (values[g] @ pull)
+            gradient[g] = self.features.T @ (self.weights * p - self.outcomes) + pull
+            curvature = (self.features * (self.weights * p * expit(-eta))[:, None]).T @ self.features
+            hessian[g] = curvature + self.strengths[g] * self.penalty
+        return Sums(value, gradient, hessian)
+
+    def solve(self, low: Array | float = -np.inf, start: Array | None = None) -> Found:
+        """Newton from the best constant, or from ``start`` (G, d), with bounds from below."""
+        total, happened = float(self.weights.sum()), float(self.outcomes.sum())
+        if start is None:
+            start = np.zeros((len(self.strengths), self.features.shape[1]))
+            start[:, 0] = logit(np.clip(happened / total, 1e-12, 1 - 1e-12))
+        return newton(self, start, min(_GAIN, _SHARE * total), low=low)
+
+
+def smooth_outcomes(cells: FineCells, smooth: bool) -> Array:
+    """Return the outcomes of each cell, with Platt's targets (n₊ + 1)/(n₊ + 2) and 1/(n₋ + 2) in place of 1 and 0."""
+    if not smooth:
+        return cells.outcomes
+    positives = float(cells.outcomes.sum())
+    negatives = max(float(cells.weights.sum()) - positives, 0.0)
+    high, low = (positives + 1) / (positives + 2), 1 / (negatives + 2)
+    return high * cells.outcomes + low * np.maximum(cells.weights - cells.outcomes, 0.0)
+
+
+def weighted_quantiles(values: Array, weights: Array, shares: Array) -> Array:
+    """Return quantiles of sorted values: NumPy's default where all weights are one, and weights count as copies."""
+    total = weights.cumsum()
+    place = np.asarray(shares) * max(total[-1] - 1.0, 0.0)
+    last = len(values) - 1
+    below = np.minimum(np.searchsorted(total, np.floor(place), side="right"), last)
+    above = np.minimum(np.searchsorted(total, np.floor(place) + 1.0, side="right"), last)
+    return values[below] + (place - np.floor(place)) * (values[above] - values[below])
