@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from mixnmatch import load
 
 from calibrant import make
 from calibrant.arrays import softmax
 from calibrant.errors import CalibrationWarning
 from calibrant.fits.judge import label_losses
 from calibrant.registry import entries
-from mixnmatch import load
 
 ROOT = Path(__file__).resolve().parents[1]
 LIKE_CIFAR100 = ("cifar100_resnet50", "cifar100_densenet_bc", "tinyimagenet_probe")
