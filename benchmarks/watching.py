@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import subprocess
-import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -318,7 +318,7 @@ def main() -> None:
     failed += [GROUPED.name] if share > ALPHA else []
     lines.append(f"| {GROUPED.name} | {GROUPED.rows} | {streams:,} | {100 * share:.1f} % | |")
     print(lines[-1], flush=True)
-    streams = count(100)
+    streams = count(60)
     share = changed_null(streams, BATCHES // 2, seed=5)
     failed += ["changed"] if share > binom.ppf(0.999, streams, ALPHA) / streams else []
     lines.append(
@@ -351,10 +351,8 @@ def main() -> None:
         restart_lines.append(f"| from batch {onset + 1:,} | " + " | ".join(cells) + " |")
         print(restart_lines[-1], flush=True)
 
-    work = Path(sys.argv[0]).resolve().parent / "data"
-    work.mkdir(exist_ok=True)
-    peer = beside_the_peer(count(60), work)
-    (work / "peer.npz").unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory() as work:
+        peer = beside_the_peer(count(60), Path(work))
     text = page(null, run, power_lines, restart_lines, peer, failed)
     if scale < 1:
         print(text)

@@ -178,8 +178,11 @@ def test_labels_of_batches_are_kept_where_a_change_may_have_begun():
         monitor.update(y, p, label=f"day {k}")
     found = monitor.findings()
     assert found.alarmed.onset_label == f"day {found.alarmed.onset - 1}"
-    assert len(monitor.trail) <= 60
-    assert sum(one.batches for one in monitor.trail) == 300
+    points = monitor.history()
+    assert len(points) <= 60
+    assert sum(one.batches for one in points) == 300
+    assert points[-1].mean == pytest.approx(found.all_rows.gap, abs=1e-6)
+    assert points[-1].low == pytest.approx(found.all_rows.low, abs=1e-6)
     assert found.rows_since >= (300 - found.onset) * 40
 
 

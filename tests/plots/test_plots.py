@@ -13,6 +13,7 @@ from tests.conftest import overconfident
 from calibrant import compare, make, measure, plots
 from calibrant.errors import InvalidInput
 from calibrant.metrics.estimators.curves import reliability_curve
+from calibrant.monitoring import Monitor
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +33,26 @@ def curves() -> tuple[Any, Any]:
 
 def _drawn(ax: Any) -> None:
     ax.figure.canvas.draw()
+
+
+@pytest.mark.parametrize("how", ["event", "groups", "long", "impossible", "empty"])
+def test_monitor(how: str) -> None:
+    rng, watched = np.random.default_rng(0), Monitor()
+    for k in range(0 if how == "empty" else 150 if how == "long" else 12):
+        p = rng.beta(2, 4, 60)
+        groups = rng.choice(["a", "<b>"], 60) if how == "groups" else None
+        watched.update(rng.random(60) < p / (1 if k < 6 else 2), p, groups=groups)
+    if how == "impossible":
+        watched.update([1], [0.0])
+    settings = dict(mpl.rcParams)
+    given = Figure(figsize=(5, 5))
+    figure = plots.monitor(watched, figure=given)
+    figure.canvas.draw()
+    assert figure is given
+    assert dict(mpl.rcParams) == settings
+    assert len(figure.axes) == (3 if how == "groups" else 2)
+    assert plt.get_fignums() == []
+    assert plots.monitor(watched).number in plt.get_fignums()
 
 
 @pytest.mark.parametrize("kind", ["corp", "bars"])

@@ -27,12 +27,13 @@ COMMANDS = {
     "apply": "Correct the scores in FILE with a saved map.",
     "compare": "Compare maps on FILE by cross-validation and choose one.",
     "report": "Write an HTML report on FILE: measurement, comparison, recommendation.",
+    "watch": "Watch the probabilities in new files as labels arrive, and raise an alarm.",
     "simulate": "Judge an estimator of calibration error where the truth is known.",
     "inspect": "Tell what is in a saved map or a data file.",
 }
 EXIT_CODES = {
     0: "fine",
-    1: "a gate failed (measure --fail-if)",
+    1: "a gate failed (--fail-if)",
     2: "wrong usage",
     3: "invalid data",
     4: "trouble with a file",

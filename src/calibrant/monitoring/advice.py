@@ -44,7 +44,10 @@ def verdict_on(found: Findings) -> str:
         )
     what = "the rows no longer behave as they did" if found.question == "changed" else "the probabilities are not true"
     began = f"It began most likely with batch {at.onset_label}."
-    return f"Alarm in batch {at.label}{which}, after {at.rows:,} rows: {what}. {began} {_counted(found.all_rows)}"
+    one = next(one for one in found.streams if one.name == at.stream)
+    of = f"Of {one.name}: o" if which else "O"
+    counted = of + _counted(one)[1:]
+    return f"Alarm in batch {at.label}{which}, after {at.rows:,} rows: {what}. {began} {counted}"
 
 
 def _counted(one: StreamFindings) -> str:

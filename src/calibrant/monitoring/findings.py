@@ -151,7 +151,7 @@ def findings_of(state: State) -> Findings:
 def _streams(state: State) -> tuple[StreamFindings, ...]:
     s, found = state.settings, []
     for name, stream in state.streams.items():
-        gap, low, high = stream.gap(s.alpha if s.promise == "lifetime" else 0.05)
+        gap, low, high = stream.gap(s.level)
         log_e = state.log_e_of(name)
         shape, size = stream.shape()
         blamed = state.changes is None and math.log(state.shares[name]) + log_e >= s.threshold

@@ -7,18 +7,22 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import InvalidInput
 from .alternatives import CENTRES, OFFSETS, SLOPES
 from .batch import Batch, batch_of
 from .changes import Changes
 from .findings import Alarm, Findings, findings_of
+from .history import Point, points_of
 from .rows import Rows, has_no_rows, read_rows
 from .saving import read_document, state_from, state_to, write_document
 from .settings import Settings
 from .state import State
 
 __all__ = ["Monitor"]
+
+MOST_FILES = 50  # digests kept; an older file fed again is not noticed
 
 
 class Monitor:
@@ -186,6 +190,30 @@ class Monitor:
         return self._state.alarm
 
     @property
+    def classes(self) -> NDArray[Any] | None:
+        """The classes, in the order of the columns; None before they are known."""
+        return self._state.classes
+
+    @classes.setter
+    def classes(self, classes: Any) -> None:
+        if self._state.batches:
+            raise InvalidInput("the classes of a monitor cannot change once it has seen rows")
+        self._state.classes = np.asarray(classes)
+
+    @property
+    def grouped(self) -> bool:
+        """Whether groups are watched."""
+        return bool(self._state.grouped)
+
+    def was_fed(self, digest: str) -> bool:
+        """Tell whether a file with this digest was noted among the last 50."""
+        return digest[:16] in self._state.files
+
+    def note_file(self, digest: str) -> None:
+        """Note the digest of a file that was fed, so that it is not counted twice."""
+        self._state.files = [*self._state.files, digest[:16]][-MOST_FILES:]
+
+    @property
     def batches(self) -> int:
         """How many batches were taken."""
         return self._state.batches
@@ -195,10 +223,9 @@ class Monitor:
         """The logarithm of the evidence against the probabilities; the alarm is at log(1/α)."""
         return self._state.log_e()
 
-    @property
-    def trail(self) -> tuple[Any, ...]:
-        """What happened when: at most 60 segments of batches, oldest first, for `calibrant.plots.monitor`."""
-        return tuple(self._state.trail.segments)
+    def history(self) -> list[Point]:
+        """Return what happened when: at most 60 points, oldest first; where watching was long, of several batches."""
+        return points_of(self._state.trail.segments, self.settings.level)
 
     def findings(self) -> Findings:
         """Return what was found so far: figures, a verdict in words, and what to do."""

@@ -88,6 +88,11 @@ class Settings:
         """The log E at which the alarm is raised."""
         return math.log(1 / self.alpha)
 
+    @property
+    def level(self) -> float:
+        """The α of confidence sequences: the monitor's own, or 5 % where that is about run lengths."""
+        return self.alpha if self.promise == "lifetime" else 0.05
+
     def wants_classes(self, k: int) -> bool:
         """Tell whether every one of k classes is watched by itself."""
         return k > 2 and (k <= MOST_CLASSES if self.each_class is None else self.each_class)

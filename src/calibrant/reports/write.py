@@ -23,9 +23,11 @@ from ..metrics.estimators.curves import ReliabilityCurve, reliability_curve
 from ..metrics.measurement import Measurement
 from ..metrics.measuring import measure
 from ..metrics.table import meanings_of
+from ..monitoring import Monitor
 from ..selection import Comparison
 from .fitted import curves_of, facts_of, parameters_of
 from .marks import INSIDE, MAP, SIZE, comparison_marks, frame_marks, learning_marks, map_marks, reliability_marks
+from .watching import watching_page
 
 __all__ = ["Context", "report"]
 
@@ -56,27 +58,34 @@ class Context:
 
 
 def report(
-    result: Measurement | Comparison | Calibrator, path: str | os.PathLike[str], context: Context | None = None
+    result: Measurement | Comparison | Calibrator | Monitor,
+    path: str | os.PathLike[str],
+    context: Context | None = None,
 ) -> None:
-    """Write one HTML file about a measurement, a comparison or a fitted map. It needs no network and no script.
+    """Write one HTML file about a measurement, a comparison, a fitted map or a monitor: no network, no script.
 
     Parameters
     ----------
-    result : Measurement, Comparison or Calibrator
-        From `measure`, `compare` or a fit.
+    result : Measurement, Comparison, Calibrator or Monitor
+        From `measure`, `compare`, a fit or `calibrant.monitoring`.
     path : path
         Replaced atomically.
     context : Context, optional
         Title, facts of the data, and the command that reproduces the report.
     """
-    page = _page(result, context or Context())
-    text = _template().render(**page)
+    context = context or Context()
+    if isinstance(result, Monitor):
+        title = "Calibration watch" if context.title == Context.title else context.title
+        told = watching_page(result) | {"title": title, "context": context, "inf": np.inf}
+        text = _template("watching.html").render(**told)
+    else:
+        text = _template("page.html").render(**_page(result, context))
     with replacing(path) as out:
         out.write(text.encode())
 
 
-def _template() -> jinja2.Template:
-    source = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
+def _template(name: str) -> jinja2.Template:
+    source = Path(__file__).with_name(name).read_text(encoding="utf-8")
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
@@ -106,7 +115,7 @@ def _page(result: Any, context: Context) -> dict[str, Any]:
         raise InvalidInput(
             "result is nothing a report can be about",
             seen=type(result).__name__,
-            allowed="what measure or compare returns, or a fitted calibrator",
+            allowed="what measure or compare returns, a fitted calibrator or a monitor",
         )
     facts = {} if fitted is None else facts_of(fitted)
     figures = _metrics(before, after)

@@ -1,0 +1,164 @@
+"""``calibrant watch``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ..gates import check_gates, parse_gates
+from ..main import COMMANDS
+from ..options import command_line, common, data_options, read_data, writable
+from ..output import print_json, print_table, print_words, say
+
+__all__ = ["command"]
+
+_SETTINGS = ("alpha", "question", "promise", "clip")
+
+
+@click.command(
+    "watch",
+    help=COMMANDS["watch"]
+    + "\n\nMakes STATE, a small JSON file, if it is not there, and resumes it otherwise. FILE is one batch, or several "
+    "by --batch or --batch-rows; without FILE the state is told. Classes and the groups named by --groups are watched "
+    "one by one too, at one false-alarm rate for all, which holds over the monitor's whole life. As a gate: --fail-if "
+    'alarm, or "impossible > 0", "gap.high < -0.01", "p < 0.001", ends with code 1 when it holds.',
+)
+@click.argument("state", metavar="STATE", callback=writable)
+@click.argument("file", metavar="[FILE]", required=False)
+@click.option("--alpha", type=float, default=0.05, show_default=True, help="False-alarm rate over all time.")
+@click.option(
+    "--question",
+    type=click.Choice(["calibrated", "changed"]),
+    default="calibrated",
+    show_default=True,
+    help="Are the probabilities true, or has anything changed?",
+)
+@click.option(
+    "--promise",
+    type=click.Choice(["lifetime", "run_length"]),
+    default="lifetime",
+    show_default=True,
+    help="What alpha is: the chance of ever a false alarm, or 1 / batches to one on average.",
+)
+@click.option("--clip", type=float, default=0.0, show_default=True, help="Move probabilities into [clip, 1 - clip].")
+@click.option("--counts", is_flag=True, help="Weights count rows; else each is a part of one row.")
+@click.option("--calibrator", metavar="MAP", help="Watch what this saved map makes of the scores.")
+@click.option("--batch", metavar="NAME", help="Column that names the batch of each row.")
+@click.option("--batch-rows", type=click.IntRange(min=1), metavar="N", help="Cut the file into batches of N rows.")
+@click.option("--label", metavar="TEXT", help="Name of the batch; else that of the file.")
+@click.option("--again", is_flag=True, help="Take a file that was fed before.")
+@click.option("--restart", is_flag=True, help="Begin anew with the same settings, as after a refit.")
+@click.option("--fail-if", "gates", multiple=True, metavar="RULE", help="alarm, or a rule; may be repeated.")
+@click.option("--report", "page", callback=writable, metavar="PATH", help="Write an HTML page.")
+@click.option("--picture", callback=writable, metavar="PATH", help="Write a picture (.png, .svg or .pdf).")
+@data_options
+@common
+def command(
+    state: str,
+    file: str | None,
+    counts: bool,
+    calibrator: str | None,
+    restart: bool,
+    gates: tuple[str, ...],
+    page: str | None,
+    picture: str | None,
+    names: Any,
+    as_json: bool,
+    seed: int,
+    quiet: bool,
+    **how: Any,
+) -> int:
+    """Feed a monitor with a file, and tell what it found."""
+    rules = parse_gates(tuple("alarm > 0" if rule.strip() == "alarm" else rule for rule in gates))
+    if how["batch"] is not None and how["batch_rows"] is not None:
+        raise click.UsageError("--batch and --batch-rows exclude each other")
+    from ..watching import State, feed, figures
+
+    kept = State(state, _settings(how, counts, seed), restart)
+    if file is None and kept.created:
+        raise click.UsageError(f"{state} is not there, and no FILE to begin it with")
+    check_gates(rules, figures(kept.monitor.findings()))  # a rule about nothing is refused before anything is written
+    added = 0
+    if file is not None:
+        fitted = None if calibrator is None else _load(calibrator)
+        added = feed(kept.monitor, read_data(file, names), fitted, how | {"groups": names["groups"]})
+    if file is not None or restart:
+        kept.save()
+    found = kept.monitor.findings()
+    failed = check_gates(rules, figures(found))
+    _write(kept.monitor, page, picture)
+    if as_json:
+        told = {"state": state, "file": file, "created": kept.created, "batches_added": added, "failed": failed}
+        print_json("watch", **told, **found.to_dict())
+    else:
+        _print(found)
+        say(
+            f"{'made' if kept.created else 'went on with'} {state}, {added} batches from {file}" if file else state,
+            quiet,
+        )
+    for text in failed:
+        say(f"gate failed: {text}")
+    return 1 if failed else 0
+
+
+def _settings(how: dict[str, Any], counts: bool, seed: int) -> dict[str, Any]:
+    """Return the settings of a new state; for one that is there, those that were named must agree."""
+    ctx = click.get_current_context()
+    from pathlib import Path
+
+    named = [
+        n
+        for n in (*_SETTINGS, "counts", "seed")
+        if ctx.get_parameter_source(n) is not click.core.ParameterSource.DEFAULT
+    ]
+    told = {name: how.pop(name) for name in _SETTINGS} | {
+        "weights": "counts" if counts else "importance",
+        "random_state": seed,
+    }
+    if not Path(str(ctx.params["state"])).is_file():
+        return told
+    words = {"counts": "weights", "seed": "random_state"}
+    return {words.get(name, name): told[words.get(name, name)] for name in named}
+
+
+def _load(path: str) -> Any:
+    from ...loading import load
+
+    return load(path)
+
+
+def _write(monitor: Any, page: str | None, picture: str | None) -> None:
+    if page is not None:
+        from ...reports import Context, report
+
+        report(monitor, page, Context(title="Calibration watch", command=command_line()))
+    if picture is not None:
+        from matplotlib.figure import Figure
+
+        from ...plots import monitor as draw
+
+        several = len(monitor.findings().streams) > 1
+        size = (7.2, 7.0 if several else 5.2)
+        draw(monitor, figure=Figure(size, layout="constrained")).savefig(picture, dpi=120)
+
+
+def _print(found: Any) -> None:
+    print_words(found.verdict)
+    print_words(found.advice)
+    if len(found.streams) > 1:
+        head = ("", "rows", "observed", "expected", "gap", "from", "to", "log E", "")
+        body = [
+            (
+                one.name,
+                f"{one.rows:,}",
+                f"{one.observed:,.6g}",
+                f"{one.expected:,.6g}",
+                *(f"{value:+.4f}" for value in (one.gap, one.low, one.high)),
+                f"{one.log_e:+.2f}",
+                "alarm" if one.blamed else "",
+            )
+            for one in found.streams
+        ]
+        print_words("")
+        print_table(head, body)
