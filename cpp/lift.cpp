@@ -113,6 +113,13 @@ CALIBRANT_INLINE void log_odds_of(const T* z, std::int64_t k, T* out) {
     out[place] = static_cast<T>(most);
 }
 
+// Of two classes they are one difference, without an exponential: a score on an edge is on it everywhere.
+template <class T>
+CALIBRANT_INLINE void log_odds_of_two(const T* z, T* out) {
+    out[1] = z[1] - z[0];
+    out[0] = -out[1];
+}
+
 template <class T>
 CALIBRANT_INLINE void softmax_row(const T* z, std::int64_t k, T* out) {
     std::int64_t place;
@@ -170,8 +177,12 @@ CALIBRANT_CLONES void normalize_block_of(const double* logits, std::int64_t from
 
 }  // namespace
 
-CALIBRANT_CLONES void log_odds_row(const float* z, std::int64_t k, float* out) { log_odds_of(z, k, out); }
-CALIBRANT_CLONES void log_odds_row(const double* z, std::int64_t k, double* out) { log_odds_of(z, k, out); }
+CALIBRANT_CLONES void log_odds_row(const float* z, std::int64_t k, float* out) {
+    k == 2 ? log_odds_of_two(z, out) : log_odds_of(z, k, out);
+}
+CALIBRANT_CLONES void log_odds_row(const double* z, std::int64_t k, double* out) {
+    k == 2 ? log_odds_of_two(z, out) : log_odds_of(z, k, out);
+}
 
 template <class T>
 void log_odds(const T* logits, std::int64_t n, std::int64_t k, int threads, T* out) {

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .calibrator import Calibrator as Calibrator
     from .errors import CalibrantError as CalibrantError
     from .errors import CalibrationWarning as CalibrationWarning
+    from .exports.writing import export as export
     from .loading import load as load
     from .maps.binary.bayesian_binning import BayesianBinning as BayesianBinning
     from .maps.binary.beta import BetaCalibration as BetaCalibration
@@ -85,6 +86,7 @@ _PLACES = {
     "VennAbers": "maps.binary.venn_abers",
     "VectorScaling": "maps.scaling.vector",
     "compare": "selection.compare",
+    "export": "exports.writing",
     "get_threads": "threads",
     "load": "loading",
     "make": "registry",

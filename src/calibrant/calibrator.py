@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
@@ -18,6 +19,8 @@ from .files.classes import remember
 from .files.saving import save_map
 from .fits.judge import cross_validate, tell
 from .fits.report import FitReport
+from .formulas import Term
+from .formulas.functions import finite_logs as logs_formula
 from .parameters import OneOf, check_parameters
 from .passes import Block, Data, in_memory
 from .scanning import Given, Scan, refuse_beside_a_scan
@@ -71,6 +74,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     n_samples_ : int
         Rows seen in `fit`.
     fit_report_ : FitReport
+    one_score_ : bool
+        Whether `fit` saw one score a row, of the second of two classes.
     zero_ : float
         The logarithm of the probability that an exact zero is read as.
     n_parameters_ : float
@@ -85,6 +90,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     n_samples_: int
     fit_report_: FitReport
     zero_: float
+    one_score_: bool = False  # files of version 0.1.0 do not say
     _traits: ClassVar[Traits]
     _constraints: ClassVar[Mapping[str, Any]] = {}
     _labels_of_its_own: ClassVar[bool] = False  # predict follows another rule than the most probable class
@@ -148,7 +154,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         _refuse_one_class(given.data, given.classes, self.traits)
         self.n_samples_ = given.data.n
         self._remember_columns(given.columns, given.data.columns)
-        self.zero_ = given.zero
+        self.zero_, self.one_score_ = given.zero, given.one_score
         report = self.fit_data(given.data, check=True)
         tell(report, self.called, cautious=self.traits.shape == "binary")
         return self
@@ -178,7 +184,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         block = Block(logits, labels, weights, len(classes))
         if weights is not None and not weights.all():
             block = block.take(np.flatnonzero(weights))
-        return Given(in_memory(block), classes, valid.columns, zero)
+        one_score = len(valid.shape) == 1 or valid.shape[1] == 1
+        return Given(in_memory(block), classes, valid.columns, zero, one_score and not embedded)
 
     def fit_data(self, data: Data, *, check: bool = False) -> FitReport:
         """Fit on validated rows; operators call this on their parts. ``check`` fills in the held-out losses."""
@@ -215,6 +222,22 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "fit_report_")
         save_map(self, path)
 
+    def export(self, path: str | os.PathLike[str], to: str | None = None, **options: Any) -> None:
+        """Write the fitted map for where the model runs, see `calibrant.export`."""
+        import_module(".exports", __package__).export(self, path, to, **options)
+
+    def to_torch(self, **options: Any) -> Any:
+        """Return the fitted map as a ``torch.nn.Module``, see `calibrant.exports.to_torch`."""
+        return import_module(".exports", __package__).to_torch(self, **options)
+
+    def to_sql(self, columns: Any, dialect: str = "duckdb", **options: Any) -> str:
+        """Return the fitted map as SQL, see `calibrant.exports.to_sql`."""
+        return import_module(".exports", __package__).to_sql(self, columns, dialect, **options)
+
+    def to_json(self, **options: Any) -> str:
+        """Return the fitted map as JSON, see `calibrant.exports.to_json`."""
+        return import_module(".exports", __package__).to_json(self, **options)
+
     # What a map implements ------------------------------------------------------------------------------------
 
     def _fit(self, data: Data) -> FitReport:
@@ -232,7 +255,27 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         """The map's answer as logits, where it is exact without a logarithm: for the next link of a chain."""
         return None
 
+    def _formula(self, z: Term) -> Term:
+        """What `_map` computes, as a formula that can be shipped: probabilities of logits, which may be -inf."""
+        raise InvalidInput(
+            f"{self.called} cannot be exported: it has no formula of plain operations",
+            hint="call predict_proba where the map is needed, or export another map",
+        )
+
+    def _logits_formula(self, z: Term) -> Term | None:
+        """What `_map_logits` computes, likewise."""
+        return None
+
     # Shared ---------------------------------------------------------------------------------------------------
+
+    def link_formula(self, z: Term) -> Term:
+        """Return what `link_logits` computes, as a formula; one node for all that begin with this map."""
+
+        def make() -> Term:
+            logits = self._logits_formula(z)
+            return logs_formula(self._formula(z), z) if logits is None else logits
+
+        return z.formula.once(("link", id(self), z.place), make)
 
     def link_logits(self, logits: Floats) -> Floats:
         """Return the answer as finite logits, which the next link of a chain is fitted on and applied to.

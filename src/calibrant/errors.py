@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import sys
 import warnings
+from importlib import import_module
+from typing import Any
 
 __all__ = [
     "CalibrantError",
@@ -14,6 +16,7 @@ __all__ = [
     "InvalidType",
     "MissingExtra",
     "caution",
+    "import_extra",
 ]
 
 
@@ -64,6 +67,16 @@ class FileProblem(CalibrantError):
 
 class MissingExtra(CalibrantError, ImportError):
     """An optional dependency that is not installed; the message names the extra."""
+
+
+def import_extra(module: str, extra: str, what: str) -> Any:
+    """Import a module of an optional dependency, or say which extra brings it."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        raise MissingExtra(
+            f"{what} needs {module.partition('.')[0]}, which is not installed", hint=f'pip install "calibrant[{extra}]"'
+        ) from error
 
 
 class CalibrationWarning(UserWarning):

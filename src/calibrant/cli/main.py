@@ -25,6 +25,7 @@ COMMANDS = {
     "measure": "Tell how far the probabilities in FILE are from the frequencies.",
     "fit": "Fit a map on the scores and labels in FILE and save it.",
     "apply": "Correct the scores in FILE with a saved map.",
+    "export": "Write a saved map for ONNX, torch, SQL, JSON or vLLM.",
     "compare": "Compare maps on FILE by cross-validation and choose one.",
     "report": "Write an HTML report on FILE: measurement, comparison, recommendation.",
     "watch": "Watch the probabilities in new files as labels arrive, and raise an alarm.",

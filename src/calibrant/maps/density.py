@@ -12,6 +12,7 @@ from scipy.optimize import minimize_scalar
 
 from .. import _core
 from ..arrays import panels_of, products, row_blocks, row_subsample
+from ..formulas import Term
 from ..passes import Block
 from ..threads import get_threads
 from ..types import Array, Floats, Integers
@@ -21,6 +22,7 @@ __all__ = [
     "Support",
     "Trial",
     "best_bandwidth",
+    "class_formula",
     "class_probabilities",
     "held_out",
     "leave_one_out",
@@ -112,6 +114,22 @@ def class_probabilities(support: Support, points: Floats, bandwidth: float, skip
         for _ in pool.map(answer, blocks):
             pass
     return answers
+
+
+def class_formula(support: Support, x: Term, bandwidth: float) -> Term:
+    """Return what `class_probabilities` computes, as a formula with all points of the support as constants."""
+    scale = 1.0 / bandwidth**2
+    points = support.points.astype(np.float64)
+    centred = x - support.centre.astype(np.float64)
+    exponents = (centred.matmul(points.T) - support.half_norms) * scale
+    peak = exponents.row_max()
+    owners = np.eye(len(support.prior))[support.labels()]
+    weights = np.ones(len(points)) if support.weights is None else support.weights
+    sums = (exponents - peak).exp().matmul(owners * weights[:, None])
+    height = (peak - (centred * centred).row_sum() * (0.5 * scale)).at_most(20.0)
+    floor = (_ZERO_LOG - height).at_most(700.0).exp()
+    total = sums.row_sum() + floor
+    return (sums + floor * support.prior) * ((1.0 - _CLIP) / total) + _CLIP * support.prior
 
 
 def relative_kernels(squared: Array, bandwidth: float, total: float) -> Array:

@@ -16,10 +16,10 @@ from ..passes.folds import row_keys
 from ..threads import get_threads
 from ..types import Array, Floats, Integers
 
-__all__ = ["LAWS", "Noise", "Seen", "rows_seen"]
+__all__ = ["LAWS", "NODES", "Noise", "Seen", "rows_seen"]
 
 LAWS = {"gaussian": 0, "uniform": 1}
-_NODES = {"gaussian": 64, "uniform": 256}  # of the quadrature: γ is right to 1e-9, to 1e-5 where the density has edges
+NODES = {"gaussian": 64, "uniform": 256}  # of the quadrature: γ is right to 1e-9, to 1e-5 where the density has edges
 _LEAST = 1e-300  # probability that a loss counts at least: about the smallest that a double holds with all its digits
 
 
@@ -36,7 +36,7 @@ class Noise:
         """Return γ, the probability that the noise leaves each row's top label alone."""
         logits = np.ascontiguousarray(logits)
         if self.vectors is None:
-            return _core.keep_probabilities(logits, LAWS[self.law], self.scale, _NODES[self.law], get_threads())
+            return _core.keep_probabilities(logits, LAWS[self.law], self.scale, NODES[self.law], get_threads())
         if logits.dtype not in self._packed:
             self._packed[logits.dtype] = _core.pack_noise(self.vectors.astype(logits.dtype, copy=False))
         packed, reach = self._packed[logits.dtype]

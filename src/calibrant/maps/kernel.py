@@ -13,6 +13,7 @@ from ..arrays import softmax
 from ..errors import InvalidInput
 from ..fits.judge import Comparison, judged, label_losses
 from ..fits.report import FitReport
+from ..formulas import Term
 from ..made import made_once
 from ..parameters import AnyOf, Instance, Integer, Number, OneOf, check_value
 from ..passes import Block, in_memory
@@ -26,6 +27,7 @@ from .density import (
     Support,
     Trial,
     best_bandwidth,
+    class_formula,
     class_probabilities,
     held_out,
     leave_one_out,
@@ -279,6 +281,9 @@ class KCal(Beside):
 
     def _map(self, logits: Floats) -> Floats:
         return class_probabilities(self._support(), self._project(self._features(logits)), self.bandwidth_)
+
+    def _formula(self, z: Term) -> Term:
+        return class_formula(self._support(), self._projected_formula(z), self.bandwidth_)
 
     def partial_fit(self, embeddings: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> KCal:
         """Add calibration rows; a rule for the bandwidth is applied anew.

@@ -16,6 +16,7 @@ from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from ..fits.judge import FOLDS, Comparison, judged
 from ..fits.report import FitReport
+from ..formulas import Term
 from ..metrics import calibration_error_bound
 from ..parameters import AnyOf, Integer, OneOf
 from ..passes import Block, Data
@@ -24,7 +25,8 @@ from ..traits import Traits
 from ..types import Array, Floats, Integers, Mask
 from ..validation import as_labels
 from .hoki_design import SEARCH_ROWS, Design, binned_error, design, replay, search_noise, weighted_std
-from .hoki_rows import LAWS, Noise, Seen, rows_seen
+from .hoki_formula import confidence_formula, shares_formula, spread_formula
+from .hoki_rows import LAWS, NODES, Noise, Seen, rows_seen
 
 __all__ = ["Hoki"]
 
@@ -219,6 +221,13 @@ class Hoki(Calibrator):
         steps = self.alphas_, self.betas_, self.filled_
         _core.spread_confidence(logits, shares, *steps, start, self.margin_, get_threads(), out)
         return out
+
+    def _formula(self, z: Term) -> Term:
+        vectors = None if self.noise_ is None else self.noise_.astype(np.float64)
+        share = shares_formula(z, self.law_, self.scale_, vectors, NODES[self.law_])
+        start = z.lift(self.accuracy_) if self.init == "accuracy" else z.softmax().rounded().row_max()
+        found = confidence_formula(share, start, self.alphas_, self.betas_, self.filled_)
+        return spread_formula(z, found.clip(self.margin_, 1.0 - self.margin_))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -9,6 +9,8 @@ import numpy as np
 
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
+from ..formulas import Term
+from ..formulas.functions import floored as floored_formula
 from ..passes import Block
 from ..progress import progress_bar
 from ..types import Array, Floats
@@ -103,6 +105,20 @@ class Projected(Calibrator):
             return rows
         finite = floored(rows)
         return finite - finite.mean(axis=1, keepdims=True, dtype=np.float64).astype(rows.dtype)
+
+    def _projected_formula(self, z: Term) -> Term:
+        """What `_project` makes of `_features`, as a formula."""
+        if callable(self.projection):
+            raise InvalidInput(
+                f"{self.called} cannot be exported: its projection is a function of yours",
+                seen=repr(self.projection),
+                hint='take projection="learned", "linear", "lda" or "pca", or put the function into your model',
+            )
+        if self.inputs != "embeddings":
+            finite = floored_formula(z)
+            z = finite - finite.row_mean()
+        found = getattr(self, "projection_", None)
+        return z if found is None else Projection(**found).formula(z)
 
     def _project(self, features: Floats) -> Floats:
         if callable(self.projection):

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..arrays import panels_of, products, row_subsample
 from ..errors import InvalidInput
+from ..formulas import Term
 from ..passes import Block
 from ..torch.projection import Progress, train_projection
 from ..types import Array, Floats, Integers
@@ -40,6 +41,13 @@ class Projection:
         if not len(self.mix):
             return u
         return u + _product(np.where(u > 0, u, np.expm1(np.minimum(u, 0))), self.mix)
+
+    def formula(self, x: Term) -> Term:
+        """Return what it makes of rows, as a formula."""
+        u = ((x - self.mean) / self.scale).matmul(self.weight.T) + self.bias
+        if not len(self.mix):
+            return u
+        return u + (u > 0.0).where(u, u.at_most(0.0).exp() - 1.0).matmul(self.mix.T)
 
 
 def _product(rows: Floats, matrix: Array) -> Floats:

@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from ..fits.report import FitReport
+from ..formulas import Term
 from ..parameters import OneOf
 from ..passes import Data
 from ..traits import Traits, most_of, weakest
@@ -105,6 +106,18 @@ class Chain(Composition):
 
     def _map_logits(self, logits: Floats) -> Floats:
         return self._linked(self.parts_, logits)
+
+    def _formula(self, z: Term) -> Term:
+        return self.parts_[-1]._formula(self._linked_formula(self.parts_[:-1], z))
+
+    def _logits_formula(self, z: Term) -> Term:
+        return self._linked_formula(self.parts_, z)
+
+    @staticmethod
+    def _linked_formula(links: list[Calibrator], z: Term) -> Term:
+        for link in links:
+            z = link.link_formula(z)
+        return z
 
     @staticmethod
     def _linked(links: list[Calibrator], logits: Floats) -> Floats:

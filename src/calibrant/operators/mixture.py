@@ -17,6 +17,7 @@ from ..fits.likely import likely_best, loss_moments
 from ..fits.mixing import Mixing, Part
 from ..fits.mixture_search import best_mixture, best_weights
 from ..fits.report import FitReport
+from ..formulas import Term
 from ..made import made_once
 from ..maps.scaling.temperature import TemperatureScaling, best_temperature, temperature_sums
 from ..maps.scaling.trivial import Identity, Uniform
@@ -206,6 +207,13 @@ class Mixture(Composition):
     def link_logits(self, logits: Floats) -> Floats:
         """Return the answer as finite logits, see `Calibrator.link_logits`."""
         return self._blend.link_logits(logits)
+
+    def _formula(self, z: Term) -> Term:
+        total = z.lift(0.0)
+        for part, weight in zip(self.parts_, self.weights_.tolist(), strict=True):
+            if weight > 0:
+                total = total + part._formula(z) * weight
+        return total
 
     @property
     def _blend(self) -> Blend:

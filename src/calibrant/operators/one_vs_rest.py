@@ -16,6 +16,8 @@ from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from ..fits.judge import Answer, Comparison, compare_losses, judged
 from ..fits.report import FitReport
+from ..formulas import Term
+from ..formulas import log_odds as log_odds_formula
 from ..made import made_once
 from ..maps.binary.base import HELD_OUT, BinaryMap
 from ..maps.binary.stack import Stack
@@ -185,6 +187,23 @@ class OneVsRest(Calibrator):
             return self.maps_[0]._map(logits)
         return self._stack(logits.dtype)[0].marginals(np.ascontiguousarray(logits))
 
+    def _formula(self, z: Term) -> Term:
+        marginals = self._marginals_formula(z)
+        if self._is_binary:
+            return marginals
+        total = marginals.row_sum()
+        some = total > 0.0
+        if self.normalize == "softmax":
+            p = _log_odds_formula(marginals).softmax()
+        else:
+            p = marginals / some.where(total, 1.0)
+        return some.where(p, z.softmax())
+
+    def _marginals_formula(self, z: Term) -> Term:
+        if self._is_binary:
+            return self.maps_[0]._formula(z)
+        return self._lifted._lifted_formula(self.maps_, self.groups_, log_odds_formula(z))
+
     def _stack(self, dtype: Any) -> tuple[Stack, bool]:
         """Return the fitted maps side by side, and whether the top class is kept; made once for a fit and a dtype."""
 
@@ -297,6 +316,11 @@ def _explicit_groups(share: Sequence[Sequence[Any]], classes: NDArray[Any]) -> I
 def _compare_both(block: Block, before: Answer, fitted: Answer, without: Answer) -> tuple[Comparison, Comparison]:
     """One pass over a fold: the losses before, against those of maps fitted with the fold and without it."""
     return compare_losses(block, before, fitted), compare_losses(block, before, without)
+
+
+def _log_odds_formula(marginals: Term) -> Term:
+    """Return what `_log_odds_of` computes, as a formula: beyond ±1e30 one score is as good as any other."""
+    return (marginals.log() - (1.0 - marginals).log()).clip(-1e30, 1e30)
 
 
 def _log_odds_of(marginals: Floats) -> Floats:

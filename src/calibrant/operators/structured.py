@@ -12,6 +12,7 @@ from ..arrays import softmax
 from ..calibrator import Calibrator
 from ..fits.judge import estimate
 from ..fits.report import FitReport
+from ..formulas import Term
 from ..maps.scaling._problem import small_products
 from ..maps.scaling._structured_part import StructuredPart
 from ..maps.scaling.floored import FlooredTemperature
@@ -112,6 +113,9 @@ class StructuredScaling(Calibrator):
 
     def _map(self, logits: Floats) -> Floats:
         return self.chain_._map(logits)
+
+    def _formula(self, z: Term) -> Term:
+        return self.chain_._formula(z)
 
     @classmethod
     def _upgraded_state(cls, state: dict[str, Any]) -> dict[str, Any]:

@@ -37,6 +37,7 @@ class Given:
     classes: NDArray[Any]
     columns: tuple[Any, ...] | None
     zero: float
+    one_score: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..calibrator import Calibrator
 from ..fits.report import FitReport
+from ..formulas import Term
 from ..parameters import Instance, Integer, OneOf
 from ..passes import Block
 from ..registry import make_seeded
@@ -132,3 +133,9 @@ class AutoCalibrator(Calibrator):
 
     def _map_logits(self, logits: Floats) -> Floats | None:
         return self.map_._map_logits(logits)
+
+    def _formula(self, z: Term) -> Term:
+        return self.map_._formula(z)
+
+    def _logits_formula(self, z: Term) -> Term | None:
+        return self.map_._logits_formula(z)

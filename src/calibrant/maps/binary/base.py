@@ -11,6 +11,8 @@ from ...arrays import log_odds
 from ...calibrator import Calibrator
 from ...errors import InvalidInput
 from ...fits.report import FitReport
+from ...formulas import Term, as_rows
+from ...formulas import log_odds as log_odds_formula
 from ...passes import Data
 from ...types import Floats, Integers
 from .stack import ColumnStack, Stack
@@ -59,6 +61,14 @@ class BinaryMap(Calibrator):
         """Return what answers column k by ``maps[groups[k]]``; one column at a time, unless overridden."""
         return ColumnStack([fitted._map_scores for fitted in maps], groups)
 
+    def _lifted_formula(self, maps: list[BinaryMap], groups: Integers, odds: Term) -> Term:
+        """What `_stacked` answers, as a formula; column by column, unless overridden."""
+        return as_rows([maps[group]._score_formula(odds.column(k)) for k, group in enumerate(groups.tolist())])
+
+    def _score_formula(self, odds: Term) -> Term:
+        """The probabilities of log-odds of one class."""
+        return self._lifted_formula([self], np.zeros(1, dtype=np.int64), odds)
+
     # What the lift calls --------------------------------------------------------------------------------------
 
     def _fit_groups(self, data: Data, groups: Integers) -> list[BinaryMap]:
@@ -101,3 +111,7 @@ class BinaryMap(Calibrator):
     def _map(self, logits: Floats) -> Floats:
         second = self._map_scores(np.ascontiguousarray(log_odds(logits)[:, 1]))
         return np.stack([1 - second, second], axis=1)
+
+    def _formula(self, z: Term) -> Term:
+        second = self._score_formula(log_odds_formula(z).column(1))
+        return as_rows([1.0 - second, second])

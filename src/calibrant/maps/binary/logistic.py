@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ... import _core
+from ...formulas import Term, sigmoid, softplus
 from ...passes import Data
 from ...threads import get_threads
 from ...types import Array, Floats, Integers
@@ -15,6 +16,9 @@ from .logistic_fit import Found, LogisticProblem
 from .stack import Stack
 
 __all__ = ["LogisticMap"]
+
+_FAR = 1e30  # an infinite score times a coefficient of zero is zero
+_LEAST = float(np.finfo(np.float32).tiny)  # a sigmoid is never zero
 
 
 class LogisticMap(BinaryMap):
@@ -58,6 +62,13 @@ class LogisticMap(BinaryMap):
     def _stacked(self, maps: list[BinaryMap], groups: Integers, dtype: Any) -> SigmoidStack:
         rows = np.array([m.coefficients_ for m in maps if isinstance(m, LogisticMap)])
         return SigmoidStack(rows if len(rows) == 1 else rows[groups])
+
+    def _lifted_formula(self, maps: list[BinaryMap], groups: Integers, odds: Term) -> Term:
+        a, b, c = np.array([m.coefficients_ for m in maps if isinstance(m, LogisticMap)])[groups].T
+        x = odds.clip(-_FAR, _FAR)
+        v = softplus(x)
+        margin = x * a + c if (a == b).all() else (x - v) * a + v * b + c
+        return sigmoid(margin).at_least(_LEAST)
 
 
 class SigmoidStack(Stack):

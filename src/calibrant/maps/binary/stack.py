@@ -6,9 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from ... import _core
 from ...arrays import log_odds, row_blocks
+from ...formulas import Term, sigmoid
+from ...formulas.functions import one_minus_exp
 from ...threads import get_threads
 from ...types import Array, Floats, Integers
 
@@ -77,6 +80,7 @@ class CurveStack(Stack):
         epsilon: float = 0.0,
     ) -> None:
         self._groups, self._steps, self._epsilon = groups, steps, epsilon
+        self._curves = list(zip(knots, values, strict=True))
         self._starts = np.cumsum([0, *map(len, knots)])
         self._knots = (knots[0] if len(knots) == 1 else np.concatenate(knots)).astype(dtype, copy=False)
         self._values = values[0] if len(values) == 1 else np.concatenate(values)
@@ -88,3 +92,31 @@ class CurveStack(Stack):
             odds, self._groups, self._starts, self._knots, self._values, self._steps, self._epsilon, get_threads(), out
         )
         return out
+
+    def formula(self, odds: Term) -> Term:
+        """Return what `answers` computes, as a formula.
+
+        Between knots a and b, with x a log-odds and values v to w, the answer is v + c σ(x) (1 - e^(a - x)) where
+        c = (w - v) / (σ(b) (1 - e^(a - b))): linear in σ(x), and no digits are lost where σ saturates.
+        """
+        tables = [self._table(np.asarray(knots, dtype=np.float64), values) for knots, values in self._curves]
+        place = odds.locate([np.asarray(knots, dtype=np.float64) for knots, _ in self._curves], self._groups)
+        base, rise, start = (place.pick([table[i] for table in tables], self._groups) for i in range(3))
+        answer = base
+        if not self._steps:
+            answer = base + rise * sigmoid(odds) * one_minus_exp((odds - start).clip(0.0, 1e3))
+        if self._epsilon > 0:
+            answer = (1.0 - self._epsilon) * answer + self._epsilon * sigmoid(odds)
+        return answer.rounded()
+
+    @staticmethod
+    def _table(knots: Array, values: Array) -> Array:
+        """Return for each number of knots at or below a score: v, c and a."""
+        table = np.zeros((3, len(knots) + 1))
+        table[0] = np.concatenate([values[:1], values])
+        inner = np.isfinite(knots[:-1]) & np.isfinite(knots[1:]) & (knots[1:] > knots[:-1])
+        a, b = np.where(inner, knots[:-1], 0.0), np.where(inner, knots[1:], 1.0)
+        with np.errstate(over="ignore"):
+            table[1, 1:-1] = np.where(inner, np.diff(values) / (expit(b) * -np.expm1(a - b)), 0.0)
+        table[2, 1:-1] = a
+        return table

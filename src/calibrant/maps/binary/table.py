@@ -10,6 +10,7 @@ from scipy.special import xlogy
 
 from ... import _core
 from ...cells.fine import FineCells, cells_apart, cells_of_groups
+from ...formulas import Term
 from ...passes import Data
 from ...threads import get_threads
 from ...types import Array, Floats, Integers
@@ -64,6 +65,11 @@ class TableMap(CellMap):
             return TableStack(edges[own], answers[own])
         knots = [_as_knots(m.edges_, dtype) for m in tables]
         return CurveStack(knots, [m.representatives_ for m in tables], groups, dtype, steps=True)
+
+    def _lifted_formula(self, maps: list[BinaryMap], groups: Integers, odds: Term) -> Term:
+        tables = [m for m in maps if isinstance(m, TableMap)]
+        place = odds.locate([m.edges_ for m in tables], groups)
+        return place.pick([m.representatives_ for m in tables], groups).rounded()
 
 
 class TableStack(Stack):

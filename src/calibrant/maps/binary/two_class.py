@@ -9,6 +9,7 @@ import numpy as np
 
 from ...arrays import log_odds
 from ...calibrator import Calibrator
+from ...formulas import Term, as_rows
 from ...passes import Block, Data
 from ...traits import Traits
 from ...types import Floats, Integers
@@ -69,6 +70,9 @@ class TwoClassMap(BinaryMap):
     def _map_scores(self, log_odds: Floats) -> Floats:
         p = self.parts_[0]._map(_two_logits(np.ascontiguousarray(log_odds).ravel()))
         return cast("Floats", p[:, 1].reshape(log_odds.shape))
+
+    def _score_formula(self, odds: Term) -> Term:
+        return self.parts_[0]._formula(as_rows([(-odds).at_most(0.0), odds.at_most(0.0)])).column(1)
 
     def _count_parameters(self) -> float:
         return self.parts_[0].n_parameters_

@@ -18,11 +18,12 @@ import numpy as np
 from ... import _core
 from ...fits.solvers.newton import Sums
 from ...fits.solvers.quadratic import quadratic_step
+from ...formulas import Term
 from ...passes import Block, Data
 from ...threads import get_threads
 from ...types import Array, Floats
 
-__all__ = ["Curves", "Family", "Local", "Optimum", "apply_curve", "curve_sums"]
+__all__ = ["Curves", "Family", "Local", "Optimum", "apply_curve", "curve_formula", "curve_sums"]
 
 _FLATTEST = 1e-14  # of the largest eigenvalue: smaller ones are rounding
 _LEAST_PARAMETERS = 1e-6  # rounding may make none of them negative
@@ -39,6 +40,27 @@ def apply_curve(logits: Floats, knots: Array, stations: Array, values: Array, be
     out = np.empty_like(logits)
     _core.curve_apply(logits, knots, stations, values, beta, get_threads(), out)
     return out
+
+
+def curve_formula(z: Term, knots: Array, stations: Array, values: Array, beta: float) -> Term:
+    """Return what `apply_curve` computes, as a formula."""
+    one = np.zeros(1, dtype=np.int64)
+    below = (z.row_max() - z) * beta
+    total = (-below).exp().row_sum()
+    t = below + total.log()
+    odds = -(total - 1.0).log()
+    place = t.locate([knots[1:-1]], one)
+    slopes = np.diff(values, axis=1) / np.diff(knots)
+
+    def varying(tables: Array) -> Term:
+        """Pick from the table of each station; between stations from both."""
+        found = place.pick([tables[0]], one)
+        for s in range(len(stations) - 1):
+            share = ((odds - stations[s]) / (stations[s + 1] - stations[s])).clip(0.0, 1.0)
+            found = found + share * place.pick([tables[s + 1] - tables[s]], one)
+        return found
+
+    return (varying(values[:, :-1]) + varying(slopes) * (t - place.pick([knots[:-1]], one))).softmax()
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ... import _core
+from ...formulas import Term, log_softmax
 from ...passes import Block
 from ...threads import get_threads
 from ...types import Array, Floats
@@ -50,6 +51,19 @@ class Frame:
         """Return what the kernels want to know of the frame; a scale of 0 is no confidence."""
         mean, deviation = self.confidence or (0.0, np.inf)
         return self.beta, self.floor, self.centred, mean, 1.0 / deviation
+
+    def formula(self, z: Term, weights: Array, intercept: Array) -> Term:
+        """Return softmax(u + D x + b) as a formula; one-dimensional ``weights`` are the diagonal of D."""
+        u = log_softmax(z, self.beta)
+        features = u.at_least(self.floor)
+        mean = features.row_mean()
+        x = features - mean if self.centred else features
+        if weights.ndim == 1:
+            return (u + x * weights + intercept).softmax()
+        scores = u + x.matmul(weights[:, : z.width].T) + intercept
+        if self.confidence is not None:
+            scores = scores + (mean - self.confidence[0]) / self.confidence[1] * weights[:, z.width]
+        return scores.softmax()
 
 
 def centres_of(block: Block, beta: float, floor: float) -> Array:

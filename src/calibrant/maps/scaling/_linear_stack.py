@@ -10,6 +10,7 @@ import numpy as np
 from ... import _core
 from ...arrays import panels_of
 from ...calibrator import Calibrator
+from ...formulas import Term
 from ...made import made_once
 from ...threads import get_threads
 from ...types import Array, Floats
@@ -76,3 +77,6 @@ class LinearMap(Calibrator):
         linear = self.linear
         made_of = (linear.weights, linear.intercept)
         return made_once(self, made_of, lambda: LinearStack([linear]), linear.frame)(logits)
+
+    def _formula(self, z: Term) -> Term:
+        return self.frame.formula(z, self.weights_, self.intercept_)

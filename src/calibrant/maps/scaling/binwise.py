@@ -16,6 +16,7 @@ from ...calibrator import Calibrator
 from ...fits.judge import estimate
 from ...fits.report import FitReport
 from ...fits.solvers.newton import Sums, newton
+from ...formulas import Term, log_odds
 from ...parameters import Integer
 from ...passes import Block, Data, Rows
 from ...threads import get_threads
@@ -104,6 +105,12 @@ class BinwiseTemperatureScaling(Calibrator):
         out = np.empty_like(logits)
         _core.binwise_apply(logits, self.edges_, 1.0 / self.temperatures_, get_threads(), out)
         return keep_top(out, logits)
+
+    def _formula(self, z: Term) -> Term:
+        one = np.zeros(1, dtype=np.int64)
+        odds = z.first_top().where(log_odds(z), -np.inf).row_max()
+        beta = odds.locate([self.edges_], one).pick([1.0 / self.temperatures_], one)
+        return ((z - z.row_max()) * beta).softmax()
 
 
 def top_log_odds(logits: Floats) -> Array:

@@ -14,13 +14,15 @@ from ...fits.judge import estimate
 from ...fits.mixing import ENSEMBLE, Mixing
 from ...fits.mixture_search import best_mixture
 from ...fits.report import FitReport
+from ...formulas import Term
+from ...formulas import softmax as softmax_formula
 from ...parameters import OneOf
 from ...passes import Data
 from ...traits import Traits
 from ...types import Array, Floats
 from .temperature import BestTemperature, best_temperature
 
-__all__ = ["BestEnsemble", "EnsembleTemperatureScaling", "best_ensemble"]
+__all__ = ["BestEnsemble", "EnsembleTemperatureScaling", "best_ensemble", "ensemble_formula"]
 
 
 class EnsembleTemperatureScaling(Calibrator):
@@ -69,6 +71,15 @@ class EnsembleTemperatureScaling(Calibrator):
     def _map(self, logits: Floats) -> Floats:
         w = self.weights_
         return tempered_softmax(logits, 1.0 / self.temperature_, (float(w[0]), float(w[1]), float(w[2])))
+
+    def _formula(self, z: Term) -> Term:
+        return ensemble_formula(z, self.temperature_, self.weights_)
+
+
+def ensemble_formula(z: Term, temperature: float, weights: Array) -> Term:
+    """Return w₁ softmax(z / T) + w₂ softmax(z) + w₃ / K."""
+    scaled, raw, uniform = weights.tolist()
+    return softmax_formula(z, 1.0 / temperature) * scaled + z.softmax() * raw + uniform / z.width
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,13 +13,15 @@ from ...calibrator import Calibrator
 from ...fits.mixing import Mixing, label_columns
 from ...fits.report import FitReport
 from ...fits.solvers.newton import Sums, newton
+from ...formulas import Term
+from ...formulas.functions import floored as floored_formula
 from ...passes import Block, Data
 from ...passes.statistic import Largest
 from ...traits import Traits
 from ...types import Array, Floats, Mask
 from ...validation import floored
 from ...validation.saturation import ZERO_LOG
-from .ensemble import best_ensemble
+from .ensemble import best_ensemble, ensemble_formula
 from .temperature import temperature_sums
 
 __all__ = ["FlooredTemperature"]
@@ -81,6 +83,12 @@ class FlooredTemperature(Calibrator):
         if self.lowest_ > -np.inf:
             logits = _raised(logits, self.lowest_)
         return tempered_softmax(logits, 1.0 / self.temperature_, (first, second, third))
+
+    def _formula(self, z: Term) -> Term:
+        z = floored_formula(z)
+        if self.lowest_ > -np.inf:
+            z = z.at_least(z.row_max() + self.lowest_)
+        return ensemble_formula(z, self.temperature_, self.weights_)
 
 
 @dataclass(frozen=True)

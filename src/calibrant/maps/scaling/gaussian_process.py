@@ -13,13 +13,14 @@ from ...arrays import softmax
 from ...calibrator import Calibrator
 from ...fits.judge import estimate
 from ...fits.report import FitReport
+from ...formulas import Term
 from ...parameters import AnyOf, Integer, Number, OneOf
 from ...passes import Block, Data
 from ...passes.statistic import Largest
 from ...threads import get_threads
 from ...traits import Traits
 from ...types import Floats
-from ._curve import Array, Curves, Family, apply_curve
+from ._curve import Array, Curves, Family, apply_curve, curve_formula
 from ._curve_search import fit_curve
 from .temperature import best_temperature
 
@@ -129,6 +130,9 @@ class GaussianProcessCalibration(Calibrator):
 
     def _map(self, logits: Floats) -> Floats:
         return apply_curve(logits, self.points_, _NO_STATIONS, self.values_, self.scale_)
+
+    def _formula(self, z: Term) -> Term:
+        return curve_formula(z, self.points_, _NO_STATIONS, self.values_, self.scale_)
 
     def _count_parameters(self) -> float:
         return self.values_.size - 1  # the last value follows from the one before

@@ -12,11 +12,12 @@ from ...arrays import keep_top, softmax
 from ...calibrator import Calibrator
 from ...fits.judge import estimate
 from ...fits.report import FitReport
+from ...formulas import Term
 from ...parameters import AnyOf, Number, OneOf
 from ...passes import Data
 from ...traits import Traits
 from ...types import Floats
-from ._curve import Array, Curves, Family, apply_curve
+from ._curve import Array, Curves, Family, apply_curve, curve_formula
 from ._curve_search import fit_curve
 from .temperature import best_temperature, given_temperature
 
@@ -126,6 +127,9 @@ class OrderPreservingScaling(Calibrator):
     def _map(self, logits: Floats) -> Floats:
         answer = apply_curve(logits, _KNOTS, self._stations, self.values_, 1.0 / self.temperature_)
         return keep_top(answer, logits)
+
+    def _formula(self, z: Term) -> Term:
+        return curve_formula(z, _KNOTS, self._stations, self.values_, 1.0 / self.temperature_)
 
     def _count_parameters(self) -> float:
         return self.slopes_.size + (self.temperature is None)

@@ -16,6 +16,8 @@ from ...calibrator import Calibrator
 from ...fits.judge import estimate
 from ...fits.report import FitReport
 from ...fits.solvers.line import LineFound, LineSums, newton_line
+from ...formulas import Term
+from ...formulas import softmax as softmax_formula
 from ...parameters import Number, OneOf
 from ...passes import Block, Data
 from ...threads import get_threads
@@ -96,6 +98,12 @@ class TemperatureScaling(Calibrator):
 
     def _map_logits(self, logits: Floats) -> Floats:
         return logits / logits.dtype.type(self.temperature_)
+
+    def _formula(self, z: Term) -> Term:
+        return softmax_formula(z, 1.0 / self.temperature_)
+
+    def _logits_formula(self, z: Term) -> Term:
+        return z / self.temperature_
 
 
 @dataclass(frozen=True)

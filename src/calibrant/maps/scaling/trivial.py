@@ -8,6 +8,7 @@ from ...arrays import softmax
 from ...calibrator import Calibrator
 from ...fits.judge import Answer, mean_losses
 from ...fits.report import FitReport
+from ...formulas import Term
 from ...passes import Data
 from ...traits import Traits
 from ...types import Floats
@@ -41,6 +42,12 @@ class Identity(_Constant):
     def _map_logits(self, logits: Floats) -> Floats:
         return logits
 
+    def _formula(self, z: Term) -> Term:
+        return z.softmax()
+
+    def _logits_formula(self, z: Term) -> Term:
+        return z
+
 
 class Uniform(_Constant):
     """Answers 1/K for every class: what a model that knows nothing should say."""
@@ -50,3 +57,6 @@ class Uniform(_Constant):
 
     def _map(self, logits: Floats) -> Floats:
         return np.full_like(logits, 1.0 / logits.shape[1])
+
+    def _formula(self, z: Term) -> Term:
+        return (z * 0.0).is_nan().where(1.0, 1.0) / float(z.width)  # as many rows as there are scores

@@ -1,0 +1,64 @@
+"""What every way to ship a map is compared on: fitted maps of the registry, and rows at their worst."""
+
+import warnings
+from functools import cache
+
+import numpy as np
+
+from calibrant import make
+from calibrant.registry import names
+
+K = 4
+
+
+def quietly(calibrator, *rows):
+    """Fit, whatever the map thinks of so few rows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return calibrator.fit(*rows)
+
+
+@cache
+def problem(kind="float64"):
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=(420, K)) * 1.5
+    y = (truth + rng.gumbel(size=truth.shape)).argmax(axis=1)
+    z = 2.2 * truth
+    z[:40] = np.round(z[:40])  # ties
+    return z.astype(kind), y
+
+
+def scores_of(name):
+    z, y = problem()
+    return (z[:, :3], y) if name in ("kcal", "kcal-linear") else (z, y)
+
+
+@cache
+def fitted(name, kind="float64", inputs="logits"):
+    z, y = scores_of(name)
+    rows = np.asarray(z, dtype=kind)
+    if inputs == "probabilities":
+        e = np.exp(rows - rows.max(axis=1, keepdims=True))
+        rows = (e / e.sum(axis=1, keepdims=True)).astype(kind)
+    parameters = {} if name in ("kcal", "kcal-linear") else {"inputs": inputs}
+    return quietly(make(name, **parameters), rows, y)
+
+
+def hard_rows(name, kind="float64"):
+    """Rows that a map must not stumble over; those it was fitted on are among them."""
+    z, _ = scores_of(name)
+    k = z.shape[1]
+    if name in ("kcal", "kcal-linear"):
+        return z[:60].astype(kind)
+    rng = np.random.default_rng(1)
+    rows = [z[:60], rng.normal(size=(30, k)) * 8, rng.normal(size=(6, k)) * 300]
+    special = np.zeros((6, k))
+    special[1, 0] = -np.inf
+    special[2, :-1] = -np.inf
+    special[3] = np.arange(k) * 1e-9
+    special[4, 1] = 1e4
+    special[5] = [50.0, 50.0, *([-40.0] * (k - 2))]
+    return np.concatenate([*rows, special]).astype(kind)
+
+
+ALL = names()

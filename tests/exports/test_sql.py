@@ -1,0 +1,100 @@
+"""SQL: run in DuckDB; the other dialects are read."""
+
+import numpy as np
+import pytest
+from tests.exports.export_cases import fitted, hard_rows, quietly
+
+from calibrant import CalibrantError, make
+
+duckdb = pytest.importorskip("duckdb")
+ONE = [
+    "identity",
+    "ts",
+    "ets",
+    "platt",
+    "beta",
+    "irova",
+    "irm",
+    "spline",
+    "imax",
+    "hb-width",
+    "bbq",
+    "vector",
+]
+MANY = ["ts", "ets", "vector", "platt", "beta", "irova", "irm", "imax", "hb-mass", "irova-ts", "matrix", "sms", "iop"]
+
+
+def one_score(inputs):
+    rng = np.random.default_rng(0)
+    s = np.round(rng.normal(size=300) * 2, 2)
+    y = (rng.random(300) < 1 / (1 + np.exp(-1.5 * s))).astype(int)
+    return (s if inputs == "logits" else 1 / (1 + np.exp(-s))), y
+
+
+def ask(text, values):
+    rows = duckdb.connect()
+    rows.execute("create table t(i integer, s double)")
+    rows.executemany("insert into t values (?, ?)", [(i, v) for i, v in enumerate(values)])
+    return [r[0] for r in rows.execute(f"select {text} from t order by i").fetchall()]
+
+
+@pytest.mark.parametrize("name", ONE)
+@pytest.mark.parametrize("inputs", ["logits", "probabilities"])
+def test_one_score_is_an_expression(name, inputs):
+    s, y = one_score(inputs)
+    calibrator = quietly(make(name, inputs=inputs), s, y)
+    rows = np.concatenate([s[:80], [-np.inf, 0.0] if inputs == "logits" else [0.0, 1.0, 1e-12]])
+    found = ask(calibrator.to_sql("s"), rows.tolist())
+    np.testing.assert_allclose(found, calibrator.predict_proba(rows)[:, 1], rtol=0, atol=1e-13)
+
+
+def test_null_and_what_is_no_number():
+    calibrator = quietly(make("platt"), *one_score("logits"))
+    null, nan, most = ask(calibrator.to_sql("s"), [None, float("nan"), float("inf")])
+    assert null is None
+    assert np.isnan(nan)
+    assert most == calibrator.predict_proba(np.array([[-np.inf, 0.0]]))[0, 1]
+    calibrator = quietly(make("platt", inputs="probabilities"), *one_score("probabilities"))
+    assert np.isnan(ask(calibrator.to_sql("s"), [1.5])[0])
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_a_column_a_class_is_a_view(name):
+    calibrator, z = fitted(name), hard_rows(name)
+    rows = duckdb.connect()
+    rows.execute("create table t(id integer, a double, b double, c double, d double)")
+    rows.executemany("insert into t values (?, ?, ?, ?, ?)", [(i, *map(float, row)) for i, row in enumerate(z)])
+    rows.execute("create view v as " + calibrator.to_sql(["a", "b", "c", "d"], table="t", keep=["id"]))
+    found = rows.execute("select p_0, p_1, p_2, p_3 from v order by id").fetchall()
+    np.testing.assert_allclose(np.array(found), calibrator.predict_proba(z), rtol=0, atol=1e-9)
+
+
+def test_a_long_map_of_one_score_is_a_query():
+    s, y = one_score("logits")
+    calibrator = quietly(make("sms"), s, y)
+    with pytest.raises(CalibrantError, match="too long for one SQL expression"):
+        calibrator.to_sql("s")
+    rows = duckdb.connect()
+    rows.execute("create table t(i integer, s double)")
+    rows.executemany("insert into t values (?, ?)", list(enumerate(s[:50].tolist())))
+    found = rows.execute(f"select p_1 from ({calibrator.to_sql(['s'], table='t', keep=['i'])}) order by i").fetchall()
+    np.testing.assert_allclose(np.ravel(found), calibrator.predict_proba(s[:50])[:, 1], rtol=0, atol=1e-12)
+
+
+def test_dialects_write_their_own_numbers():
+    calibrator = quietly(make("platt"), *one_score("logits"))
+    assert "double precision" in calibrator.to_sql("s", dialect="postgres")
+    assert "'-Infinity'::float8" in calibrator.to_sql("s", dialect="postgres")
+    assert "cast(s as float64)" in calibrator.to_sql("s", dialect="bigquery")
+    assert "is_nan(" in calibrator.to_sql("s", dialect="bigquery")
+    with pytest.raises(CalibrantError, match="no such dialect"):
+        calibrator.to_sql("s", dialect="oracle")
+
+
+def test_refusals():
+    with pytest.raises(CalibrantError, match="selects from a table"):
+        fitted("ts").to_sql(["a", "b", "c", "d"])
+    with pytest.raises(CalibrantError, match="one column a class"):
+        fitted("ts").to_sql(["a", "b"], table="t")
+    with pytest.raises(CalibrantError, match="two classes"):
+        fitted("ts").to_sql("a")
