@@ -39,8 +39,11 @@ if TYPE_CHECKING:
     from .metrics.measuring import measure as measure
     from .operators.chain import Chain as Chain
     from .operators.mixture import Mixture as Mixture
+    from .operators.multi_label import MultiLabel as MultiLabel
     from .operators.one_vs_rest import OneVsRest as OneVsRest
+    from .operators.prior_shift import PriorShift as PriorShift
     from .operators.structured import StructuredScaling as StructuredScaling
+    from .operators.top_label import TopLabel as TopLabel
     from .registry import make as make
     from .reports.write import report as report
     from .scanning import scan as scan
@@ -75,13 +78,16 @@ _PLACES = {
     "Mixture": "operators.mixture",
     "KCal": "maps.kernel",
     "MatrixScaling": "maps.scaling.matrix",
+    "MultiLabel": "operators.multi_label",
     "OneVsRest": "operators.one_vs_rest",
     "OrderPreservingScaling": "maps.scaling.order_preserving",
     "PlattScaling": "maps.binary.platt",
+    "PriorShift": "operators.prior_shift",
     "QuadraticScaling": "maps.binary.quadratic",
     "StructuredScaling": "operators.structured",
     "SplineCalibration": "maps.binary.spline",
     "TemperatureScaling": "maps.scaling.temperature",
+    "TopLabel": "operators.top_label",
     "Uniform": "maps.scaling.trivial",
     "VennAbers": "maps.binary.venn_abers",
     "VectorScaling": "maps.scaling.vector",

@@ -95,6 +95,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     _constraints: ClassVar[Mapping[str, Any]] = {}
     _labels_of_its_own: ClassVar[bool] = False  # predict follows another rule than the most probable class
     _sees_zeros: ClassVar[bool] = False  # a fit is given -inf as it came, for maps that read it anew for each split
+    _sums_to_one: ClassVar[bool] = True  # False for events that may happen together
     _zeros_lowest: ClassVar[bool] = False  # a zero is read as less than what else was seen: answers never fall
     _learnt: ClassVar[tuple[str, ...]] = ()  # fitted attributes that hold what was learnt, for `n_parameters_`
     _made_as: str = ""  # the registered name that `calibrant.make` was asked for

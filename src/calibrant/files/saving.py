@@ -119,5 +119,6 @@ def _check(fitted: Any) -> None:
     probe = np.vstack([np.zeros(columns), np.linspace(-3.0, 3.0, columns)])
     answer = np.asarray(fitted._map(probe))
     valid = answer.shape == (2, len(classes)) and bool(np.isfinite(answer).all()) and bool((answer >= 0).all())
-    if not valid or not np.allclose(answer.sum(axis=1), 1.0, atol=1e-4):
+    total = answer.sum(axis=1) if fitted._sums_to_one else 1.0
+    if not valid or not np.allclose(total, 1.0, atol=1e-4):
         raise FileProblem("the stored arrays do not give probabilities", seen=f"shape {answer.shape}")

@@ -31,7 +31,7 @@ from ..types import Floats, Integers
 if TYPE_CHECKING:
     from ..maps.binary.venn_abers import VennAbers
 
-__all__ = ["OneVsRest", "prior_groups"]
+__all__ = ["OneVsRest", "prior_groups", "require_one_score"]
 
 _LARGE = 2_000_000  # scores above which losses are taken from a part of the rows
 _FEW = 100  # positives below which a group of classes goes on growing, however different the priors
@@ -231,7 +231,7 @@ class OneVsRest(Calibrator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        _require_one_score(self.binary_map, "binary_map")
+        require_one_score(self.binary_map, "binary_map", "OneVsRest")
         self.binary_map._check_parameters()
         if isinstance(self.share, str) and self.share not in ("none", "all", "prior"):
             raise InvalidInput(
@@ -241,12 +241,12 @@ class OneVsRest(Calibrator):
             )
 
 
-def _require_one_score(piece: Any, name: str) -> None:
+def require_one_score(piece: Any, name: str, owner: str) -> None:
     """Refuse to lift what does not act on one score, and say which piece of a chain or mixture that is."""
     parts = getattr(piece, "parts", None)
     if isinstance(piece, Calibrator) and isinstance(parts, (list, tuple)) and parts:
         for i, part in enumerate(parts):
-            _require_one_score(part, f"{name}.parts[{i}]")
+            require_one_score(part, f"{name}.parts[{i}]", owner)
     elif not isinstance(piece, BinaryMap):
         why = ""
         if isinstance(piece, OneVsRest):
@@ -254,7 +254,7 @@ def _require_one_score(piece: Any, name: str) -> None:
         elif isinstance(piece, Calibrator):
             why = f", a {piece.traits.shape} map"
         raise InvalidInput(
-            f"OneVsRest: {name} must act on one score of one class",
+            f"{owner}: {name} must act on one score of one class",
             seen=f"{type(piece).__name__}{why}",
             allowed="a BinaryMap, such as Isotonic() or PlattScaling(), or a chain or mixture of them",
         )

@@ -15,7 +15,7 @@ from ...traits import Traits
 from ...types import Floats, Integers
 from .base import BinaryMap, Learnt
 
-__all__ = ["TwoClassMap"]
+__all__ = ["TwoClassMap", "two_logits"]
 
 _SMALL = 2_000_000  # scores that are held at once whatever their share
 
@@ -68,7 +68,7 @@ class TwoClassMap(BinaryMap):
         return learnt
 
     def _map_scores(self, log_odds: Floats) -> Floats:
-        p = self.parts_[0]._map(_two_logits(np.ascontiguousarray(log_odds).ravel()))
+        p = self.parts_[0]._map(two_logits(np.ascontiguousarray(log_odds).ravel()))
         return cast("Floats", p[:, 1].reshape(log_odds.shape))
 
     def _score_formula(self, odds: Term) -> Term:
@@ -102,11 +102,11 @@ class PairView:
         """Return the pairs of a block, row by row."""
         outcomes = block.labels[:, None] == self.columns
         weights = None if block.weights is None else np.repeat(block.weights, len(self.columns))
-        logits = _two_logits(block.logits[:, self.columns].ravel())
+        logits = two_logits(block.logits[:, self.columns].ravel())
         return Block(logits, outcomes.ravel().astype(np.int64), weights, 2)
 
 
-def _two_logits(odds: Floats) -> Floats:
+def two_logits(odds: Floats) -> Floats:
     """Return two columns, finite or -inf, with these log-odds: the larger is zero."""
     return np.stack([np.where(odds > 0, -odds, 0), np.where(odds > 0, 0, odds)], axis=1)
 

@@ -1,0 +1,221 @@
+"""Events that need not exclude one another: a map on the score of each, and no normalising."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+
+from ..arrays import softmax
+from ..calibrator import Calibrator
+from ..errors import InvalidInput, caution
+from ..fits.judge import cross_validate, tell
+from ..fits.report import FitReport
+from ..maps.binary.base import BinaryMap
+from ..maps.binary.two_class import TwoClassMap, two_logits
+from ..parameters import OneOf
+from ..passes import Block, in_memory
+from ..traits import Traits
+from ..types import Array, Floats
+from ..validation import as_matrix, as_weights
+from .one_vs_rest import require_one_score
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["MultiLabel"]
+
+
+class MultiLabel(Calibrator):
+    """Calibrates L events a row, of which any number may happen: a binary map on the score of each.
+
+    Scores are (n, L): log-odds of each event (``inputs="logits"``, as `decision_function` of one-vs-rest heads and
+    sigmoid layers give them) or their probabilities. Rows are never normalised.
+
+    Parameters
+    ----------
+    binary_map : BinaryMap, or a chain or mixture of them
+        Cloned, not changed.
+    share : {"none", "all"}
+        "none": a map for each event. "all": one map for all, where events are rare or many.
+    inputs : {"logits", "probabilities"}
+    classes : sequence, optional
+        The names of the events.
+    saturated : {"small", "exact"}
+        Plays no role here: scores beyond all that were seen, and beyond 1/(4n) and 1 - 1/(4n), are held there.
+
+    Attributes
+    ----------
+    maps_ : list of BinaryMap
+        The fitted map of each event, or the one for all.
+    labelled_ : int array of shape (L,)
+        Rows whose outcome was known.
+    range_ : array of shape (2,)
+        Log-odds between which scores are held.
+    """
+
+    _identifier = "multi-label"
+    _sums_to_one = False
+    _constraints: ClassVar[Mapping[str, Any]] = {"share": OneOf("none", "all")}
+    maps_: list[BinaryMap]
+    labelled_: Any
+    range_: Array
+
+    def __init__(
+        self,
+        binary_map: Calibrator,
+        share: str = "none",
+        *,
+        inputs: str = "logits",
+        classes: Any = None,
+        saturated: str = "small",
+    ) -> None:
+        self.binary_map = binary_map
+        self.share = share
+        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+
+    @property
+    def traits(self) -> Traits:
+        """Those of the binary map; rows are seen in memory."""
+        growth = self.binary_map.traits.parameters
+        return Traits("binary", "nothing", "each class", growth if self.share == "all" else f"L·{growth}", sees="rows")
+
+    def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit on scores and outcomes, both (n, L); an outcome that is not known is NaN.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n, L)
+        y : array-like of shape (n, L)
+            1 where the event happened, 0 where it did not, NaN where that is not known.
+        sample_weight : array-like of shape (n,), optional
+        """
+        self._check_parameters()
+        odds = self._odds(scores)
+        self.range_ = _range(odds)
+        odds = np.clip(odds, *self.range_.astype(odds.dtype))
+        outcomes = _outcomes(y, odds.shape)
+        weights = as_weights(sample_weight, len(odds))
+        self.n_features_in_ = odds.shape[1]
+        self.n_samples_ = len(odds)
+        self.classes_ = np.arange(odds.shape[1]) if self.classes is None else np.asarray(self.classes)
+        self.labelled_ = (~np.isnan(outcomes)).sum(axis=0)
+        groups = [range(odds.shape[1])] if self.share == "all" else [[k] for k in range(odds.shape[1])]
+        found = [self._fitted(odds[:, list(own)], outcomes[:, list(own)], weights) for own in groups]
+        self.maps_ = [fitted for fitted, _ in found]
+        self.fit_report_ = _joined([report for _, report in found])
+        tell(self.fit_report_, self.called, cautious=True)
+        return self
+
+    def predict_marginals(self, scores: Any) -> Floats:
+        """Return the probability of each event: (n, L), rows need not sum to one."""
+        return self._map(self._known_odds(scores))
+
+    def predict_proba(self, scores: Any) -> Floats:
+        """Return `predict_marginals`: for events that may happen together these are the probabilities."""
+        return self.predict_marginals(scores)
+
+    def predict(self, scores: Any) -> Any:
+        """Return 1 for each event that is more probable than not: (n, L)."""
+        return (self.predict_marginals(scores) > 0.5).astype(np.int64)
+
+    def _map(self, logits: Floats) -> Floats:
+        """Probabilities of the events for log-odds (n, L)."""
+        held = np.clip(logits, *self.range_.astype(logits.dtype))
+        if self.share == "all":
+            return self.maps_[0]._map_scores(held)
+        columns = [fitted._map_scores(np.ascontiguousarray(held[:, k])) for k, fitted in enumerate(self.maps_)]
+        return np.stack(columns, axis=1)
+
+    def _fitted(self, odds: Floats, outcomes: Array, weights: Array | None) -> tuple[BinaryMap, FitReport]:
+        known = ~np.isnan(outcomes)
+        labels = outcomes[known].astype(np.int64)
+        if len(labels) == 0:
+            raise InvalidInput("an event has no known outcome: every value of its column of y is NaN")
+        own = None if weights is None else np.broadcast_to(weights[:, None], odds.shape)[known]
+        block = Block(two_logits(odds[known]), labels, own, 2)
+        if own is not None and not own.all():
+            block = block.take(np.flatnonzero(own))
+        lifted = self.binary_map if isinstance(self.binary_map, BinaryMap) else TwoClassMap(self.binary_map)
+        fitted, data = lifted.unfitted(), in_memory(block)
+        report = fitted.fit_data(data)
+        return fitted, cross_validate(report, data, lifted._fit_copy, softmax)
+
+    def _odds(self, scores: Any) -> Floats:
+        matrix, _ = as_matrix(scores, "scores")
+        if matrix.ndim != 2:
+            raise InvalidInput("MultiLabel takes a column of scores for each event", seen=f"shape {matrix.shape}")
+        values = matrix if matrix.dtype.kind == "f" and matrix.dtype.itemsize > 2 else matrix.astype(np.float64)
+        if np.isnan(values).any():
+            raise InvalidInput("scores contains NaN", seen=f"row {int(np.isnan(values).any(axis=1).argmax())}")
+        if self.inputs == "logits":
+            return values
+        if (values < 0).any() or (values > 1).any():
+            raise InvalidInput(
+                "scores are not probabilities",
+                seen=f"{float(values.min()):g} to {float(values.max()):g}",
+                hint='for log-odds pass inputs="logits"',
+            )
+        with np.errstate(divide="ignore"):
+            return np.log(values) - np.log1p(-values)
+
+    def _known_odds(self, scores: Any) -> Floats:
+        if not hasattr(self, "maps_"):
+            raise NotFittedError("this MultiLabel is not fitted yet: call fit first")
+        odds = self._odds(scores)
+        if odds.shape[1] != self.n_features_in_:
+            raise InvalidInput(
+                "the scores must have the columns they had in fit", seen=f"{odds.shape[1]}, not {self.n_features_in_}"
+            )
+        return odds
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        require_one_score(self.binary_map, "binary_map", "MultiLabel")
+        self.binary_map._check_parameters()
+
+    def _count_parameters(self) -> float:
+        return sum(fitted._count_parameters() for fitted in self.maps_)
+
+
+def _range(odds: Floats) -> Array:
+    """Return the log-odds between which scores are held: as far as the rows go, and 1/(4n) and 1 - 1/(4n) at least."""
+    reach = float(np.log(4.0 * len(odds)))
+    finite = odds[np.isfinite(odds)]
+    return np.array([min(-reach, finite.min(initial=0.0)), max(reach, finite.max(initial=0.0))], dtype=np.float64)
+
+
+def _outcomes(y: Any, shape: tuple[int, ...]) -> Array:
+    if y is None:
+        raise InvalidInput("MultiLabel requires y: an outcome for each event of each row", allowed="0, 1 or NaN")
+    outcomes = as_matrix(y, "y")[0].astype(np.float64)
+    if outcomes.shape != shape:
+        raise InvalidInput("y must have a column for each event", seen=f"shape {outcomes.shape} for scores {shape}")
+    strange = ~(np.isnan(outcomes) | (outcomes == 0) | (outcomes == 1))
+    if strange.any():
+        raise InvalidInput("y must hold 0, 1 or NaN", seen=repr(float(outcomes[strange][0])))
+    never = [k for k, column in enumerate(outcomes.T) if len(np.unique(column[~np.isnan(column)])) == 1]
+    if never:
+        caution(f"{len(never)} of {shape[1]} events always or never happened, such as number {never[0]}")
+    return outcomes
+
+
+def _joined(reports: list[FitReport]) -> FitReport:
+    """Return the mean losses over events."""
+    held = [r for r in reports if r.held_out_after is not None]
+    known = len(held) == len(reports)
+    error = float(np.sqrt(sum((r.held_out_error or 0.0) ** 2 for r in held)) / len(reports)) if known else None
+    return FitReport(
+        max(r.iterations for r in reports),
+        all(r.converged for r in reports),
+        "nll",
+        float(np.mean([r.loss_before for r in reports])),
+        float(np.mean([r.loss_after for r in reports])),
+        float(np.mean([r.held_out_before or 0.0 for r in held])) if known else None,
+        float(np.mean([r.held_out_after or 0.0 for r in held])) if known else None,
+        error,
+        messages=tuple(dict.fromkeys(m for r in reports for m in r.messages)),
+        details={"events": len(reports)},
+    )

@@ -1,0 +1,124 @@
+"""One map on the confidence of the top label; the other classes share what it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..arrays import keep_top, log_odds, softmax
+from ..calibrator import Calibrator
+from ..fits.judge import mean_losses
+from ..fits.report import FitReport
+from ..maps.binary.base import BinaryMap
+from ..maps.binary.two_class import TwoClassMap, two_logits
+from ..parameters import OneOf
+from ..passes import Block, Data
+from ..traits import Traits
+from ..types import Floats, Integers
+from .one_vs_rest import require_one_score
+
+__all__ = ["TopLabel"]
+
+
+class TopLabel(Calibrator):
+    """Fits a binary map on (confidence of the top label, is it right), and scales the other classes to the rest.
+
+    The surrogate problem of Le Coz, Herbin & Adjed 2024 ("top versus all"): one event a row, whatever K, so few rows
+    do. The top label gets the map's answer q, the others their shares of 1 - q.
+
+    Parameters
+    ----------
+    binary_map : BinaryMap, or a chain or mixture of them
+        Cloned, not changed.
+    keep_label : bool
+        Let q be no less than makes the top label stay on top: q ≥ r / (1 - s + r), s and r the two largest
+        probabilities. So the order of every row's classes is kept. False lets others overtake it.
+    inputs, classes, saturated
+        See `Calibrator`.
+
+    Attributes
+    ----------
+    map_ : BinaryMap
+        The fitted map.
+    """
+
+    _identifier = "top-label"
+    _constraints: ClassVar[Mapping[str, Any]] = {"keep_label": OneOf(True, False)}
+    map_: BinaryMap
+
+    def __init__(
+        self,
+        binary_map: Calibrator,
+        keep_label: bool = True,
+        *,
+        inputs: str = "logits",
+        classes: Any = None,
+        saturated: str = "small",
+    ) -> None:
+        self.binary_map = binary_map
+        self.keep_label = keep_label
+        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+
+    @property
+    def traits(self) -> Traits:
+        """Those of the binary map, but that the order of classes is kept."""
+        inner = self.binary_map.traits
+        promise = "ranking" if self.keep_label else "nothing"
+        return Traits("scaling", promise, "top label", inner.parameters, sees=inner.sees)
+
+    @property
+    def _zeros_in_order(self) -> bool:
+        return self.binary_map._zeros_in_order
+
+    def predict_confidence(self, scores: Any) -> Floats:
+        """Return the calibrated probability that the top label is right, before it is kept on top: (n,)."""
+        return self._confidence(self._scores_to_map(scores).logits)[1]
+
+    def _fit(self, data: Data) -> FitReport:
+        lifted = self.binary_map if isinstance(self.binary_map, BinaryMap) else TwoClassMap(self.binary_map)
+        self.map_ = lifted.unfitted()
+        report = self.map_.fit_data(data.viewed(top_view, 2, 2))
+        losses = mean_losses(data, softmax, self._map)
+        return FitReport(report.iterations, report.converged, "nll", *losses, messages=report.messages)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        require_one_score(self.binary_map, "binary_map", "TopLabel")
+        self.binary_map._check_parameters()
+
+    def _count_parameters(self) -> float:
+        return self.map_._count_parameters()
+
+    def _confidence(self, logits: Floats) -> tuple[Integers, Floats]:
+        """Return the places of the top labels and the map's answer for each."""
+        top = logits.argmax(axis=1)
+        odds = log_odds(np.ascontiguousarray(logits))[np.arange(len(top)), top]
+        return top, self.map_._map_scores(np.ascontiguousarray(odds))
+
+    def _map(self, logits: Floats) -> Floats:
+        top, answer = self._confidence(logits)
+        rows = np.arange(len(top))
+        others = logits.astype(np.float64)
+        others[rows, top] = -np.inf
+        alone = np.isneginf(others).all(axis=1)
+        others[alone] = 0.0
+        others[rows, top] = -np.inf
+        rest = softmax(others)  # how the others share what the top label leaves
+        second = rest.max(axis=1)
+        q = answer.astype(np.float64)
+        if self.keep_label:
+            q = np.maximum(q, second / (1 + second))
+        q = np.where(alone, 1.0, q)
+        found = rest * (1 - q)[:, None]
+        found[rows, top] = q
+        answers = found.astype(logits.dtype)
+        return keep_top(answers, logits) if self.keep_label else answers
+
+
+def top_view(block: Block) -> Block:
+    """Return a block of two classes: the log-odds of the top label, and whether it is right."""
+    top = block.logits.argmax(axis=1)
+    odds = log_odds(block.logits)[np.arange(block.n), top]
+    return Block(two_logits(odds), (top == block.labels).astype(np.int64), block.weights, 2)
