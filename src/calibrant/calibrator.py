@@ -99,7 +99,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     _zeros_lowest: ClassVar[bool] = False  # a zero is read as less than what else was seen: answers never fall
     _learnt: ClassVar[tuple[str, ...]] = ()  # fitted attributes that hold what was learnt, for `n_parameters_`
     _made_as: str = ""  # the registered name that `calibrant.make` was asked for
-    _state_constraints: ClassVar[Mapping[str, Any]] = {}  # the same for fitted attributes read from a file
+    _state: ClassVar[Mapping[str, Any] | None] = None  # what each fitted attribute must be, see `invariants`
 
     def __init__(self, *, inputs: str = "logits", classes: Any = None, saturated: str = "small") -> None:
         self.inputs = inputs
@@ -238,6 +238,13 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     def to_json(self, **options: Any) -> str:
         """Return the fitted map as JSON, see `calibrant.exports.to_json`."""
         return import_module(".exports", __package__).to_json(self, **options)
+
+    def _sizes(self) -> dict[str, int]:
+        """Sizes that ``_state`` speaks of and that the parameters settle."""
+        return {}
+
+    def _check_state(self) -> None:
+        """Raise where attributes read from a file do not fit one another, in ways that ``_state`` cannot say."""
 
     # What a map implements ------------------------------------------------------------------------------------
 

@@ -12,12 +12,13 @@ from .. import __version__
 from ..errors import CalibrantError, FileProblem
 from .atomic import replacing
 from .container import pack, unpack
-from .state import Tensors, decode, encode
+from .state import Tensors, decode, encode, refuse_depth
 
 __all__ = ["FORMAT", "read_document", "read_map", "save_map", "to_bytes"]
 
 FORMAT = 2  # since classes go by their identifiers; in format 1, of calibrant 0.1.0, they went by their modules
 _READABLE = (1, 2)
+_MOST_COLUMNS = 10_000_000  # of scores or embeddings, to keep the probe of a forged file small
 
 
 def save_map(fitted: Any, path: str | os.PathLike[str]) -> None:
@@ -70,6 +71,7 @@ def read_map(path: str | os.PathLike[str]) -> Any:
     """Read a fitted calibrator back. Nothing in the file is run, and what is not understood is refused."""
     document, tensors = _read(path)
     try:
+        refuse_depth(document["calibrator"])
         fitted = decode(document["calibrator"], tensors)
         if not hasattr(fitted, "fit_report_"):
             raise FileProblem("its contents are no fitted calibrator", seen=type(fitted).__name__)
@@ -108,17 +110,17 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Tensors]:
 
 
 def _check(fitted: Any) -> None:
-    """Refuse parameters out of range, and arrays whose shapes or values cannot answer two rows of scores."""
-    fitted._check_parameters()
-    classes = np.asarray(fitted.classes_)
-    if classes.ndim != 1 or len(set(classes.tolist())) != len(classes):
-        raise FileProblem("classes_ must name each class once", seen=f"shape {classes.shape}")
-    columns = int(fitted.n_features_in_)
+    """Refuse what cannot answer a few rows of scores; its parameters and attributes were checked as they were read."""
+    classes, columns = fitted.classes_, fitted.n_features_in_
     if fitted.traits.needs == "scores" and columns != len(classes):
         raise FileProblem("n_features_in_ and classes_ contradict one another", seen=f"{columns} and {len(classes)}")
-    probe = np.vstack([np.zeros(columns), np.linspace(-3.0, 3.0, columns)])
-    answer = np.asarray(fitted._map(probe))
-    valid = answer.shape == (2, len(classes)) and bool(np.isfinite(answer).all()) and bool((answer >= 0).all())
+    if columns > _MOST_COLUMNS:
+        raise FileProblem("n_features_in_ is larger than any map's", seen=str(columns))
+    line = np.linspace(-3.0, 3.0, columns)
+    probe = np.vstack([np.zeros(columns), line, -line, 20.0 * line, 1e6 * line])
+    with np.errstate(all="ignore"):
+        answer = np.asarray(fitted._map(probe))
+    valid = answer.shape == (len(probe), len(classes)) and bool(np.isfinite(answer).all()) and bool((answer >= 0).all())
     total = answer.sum(axis=1) if fitted._sums_to_one else 1.0
     if not valid or not np.allclose(total, 1.0, atol=1e-4):
         raise FileProblem("the stored arrays do not give probabilities", seen=f"shape {answer.shape}")

@@ -9,7 +9,7 @@ Reading builds only what is listed here, so a file cannot make anything run.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
@@ -18,13 +18,25 @@ from numpy.typing import NDArray
 
 from ..errors import FileProblem, InvalidInput
 from ..fits.report import FitReport
-from ..parameters import check_parameters
+from ..invariants import check_state
 from .classes import find_class, identifier_of, is_known
 
-__all__ = ["Tensors", "decode", "encode"]
+__all__ = ["Tensors", "decode", "encode", "refuse_depth"]
 
 Tensors = dict[str, NDArray[Any]]
 _TENSOR_KINDS = "biuf"
+_DEEPEST = 60  # maps, lists and the like inside one another; ours have a dozen
+_PADDING = 1000  # times that an array of text may be longer than its text
+_NUMBER = (int, float, np.floating, np.integer)
+_REPORT_KINDS: dict[str, Any] = {
+    "iterations": (int, np.integer),
+    "converged": (bool, np.bool_),
+    **dict.fromkeys(("loss", "caveat"), str),
+    **dict.fromkeys(("loss_before", "loss_after"), _NUMBER),
+    **dict.fromkeys(("held_out_before", "held_out_after", "held_out_error"), (*_NUMBER, type(None))),
+    **dict.fromkeys(("at_bound", "messages"), tuple),
+    "details": dict,
+}
 _REPORT_FIELDS = {f.name for f in fields(FitReport)}
 
 
@@ -82,7 +94,18 @@ def _is_state(name: str) -> bool:
     return name.endswith("_") and not name.startswith("_") and name.isidentifier()
 
 
-def decode(tree: Any, tensors: Mapping[str, NDArray[Any]]) -> Any:
+def refuse_depth(tree: Any) -> None:
+    """Raise where values are nested deeper than any map is, before anything is built of them."""
+    level = [tree] if isinstance(tree, (dict, list)) else []
+    for _ in range(4 * _DEEPEST):  # a level of a map is some levels of JSON
+        level = [item for one in level for item in (one.values() if isinstance(one, dict) else one)]
+        level = [item for item in level if isinstance(item, (dict, list))]
+        if not level:
+            return
+    raise FileProblem("the file holds maps inside maps, deeper than any map goes", seen=f"over {_DEEPEST} levels")
+
+
+def decode(tree: Any, tensors: Tensors) -> Any:
     """Return what `encode` was given."""
     if isinstance(tree, list):
         return [decode(item, tensors) for item in tree]
@@ -94,23 +117,31 @@ def decode(tree: Any, tensors: Mapping[str, NDArray[Any]]) -> Any:
     raise FileProblem("the file holds a value of an unknown kind", seen=", ".join(map(str, list(tree)[:3])))
 
 
-def _array(tree: Any, tensors: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
-    if tree["array"] not in tensors:
-        raise FileProblem("the file lacks an array that it refers to", seen=repr(tree["array"]))
-    array = tensors[tree["array"]]
-    return np.asfortranarray(array) if tree.get("order") == "F" else array
+def _array(tree: Any, tensors: Tensors) -> NDArray[Any]:
+    name = tree["array"]
+    if not isinstance(name, str) or name not in tensors:
+        raise FileProblem("the file lacks an array that it refers to", seen=f"{name!r:.60}")
+    if tree.get("order") != "F":
+        return tensors[name]
+    turned = f"{name} by columns"  # made once, however often the file refers to it: memory is bounded by its size
+    if turned not in tensors:
+        tensors[turned] = np.asfortranarray(tensors[name])
+    return tensors[turned]
 
 
-def _objects(tree: Any, tensors: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
-    dtype = np.dtype(str(tree["dtype"]))
-    if dtype.kind not in "OU" or dtype.itemsize > 1 << 20:
-        raise FileProblem("the file holds an array of an unknown type", seen=str(dtype))
-    flat = np.empty(len(tree["objects"]), dtype=dtype)
-    flat[:] = [decode(item, tensors) for item in tree["objects"]]
-    return flat.reshape([int(length) for length in tree["shape"]])
+def _objects(tree: Any, tensors: Tensors) -> NDArray[Any]:
+    kind, items, shape = str(tree["dtype"]).lstrip("<>=|")[:1], decode(tree["objects"], tensors), tree["shape"]
+    if kind not in ("O", "U") or (kind == "U" and not all(isinstance(item, str) for item in items)):
+        raise FileProblem("the file holds an array of an unknown type", seen=f"{tree['dtype']!r:.60}")
+    if kind == "U" and sum(map(len, items)) * _PADDING < max(map(len, items), default=0) * len(items):
+        raise FileProblem("the file holds text of very different lengths, which would need much memory")
+    flat = np.empty(len(items), dtype=object)
+    flat[:] = items
+    flat = flat.astype(str) if kind == "U" else flat
+    return flat.reshape([int(length) for length in shape])
 
 
-def _map(tree: Any, tensors: Mapping[str, NDArray[Any]]) -> Any:
+def _map(tree: Any, tensors: Tensors) -> Any:
     parts = tree["map"]
     cls = find_class(parts["class"])
     parameters = {k: decode(v, tensors) for k, v in parts["parameters"].items()}
@@ -121,16 +152,17 @@ def _map(tree: Any, tensors: Mapping[str, NDArray[Any]]) -> Any:
             seen=", ".join(sorted(set(parameters) - known)),
             hint="it comes from another version of calibrant",
         )
-    made = cls(**parameters)
+    made: Any = cls(**parameters)
+    made._check_parameters()
     state = _state(cls, parts["state"], tensors)
     for name, value in state.items():
         setattr(made, name, value)
-    ranges = getattr(cls, "_state_constraints", {})
-    check_parameters(made, {name: ranges[name] for name in ranges if name in state})
+    if state:
+        check_state(made)
     return made
 
 
-def _state(cls: type, tree: Any, tensors: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+def _state(cls: type, tree: Any, tensors: Tensors) -> dict[str, Any]:
     """Return fitted attributes by name; a class that has changed since turns what earlier versions wrote into its own.
 
     Its class method ``_upgraded_state(state)`` is given every file's attributes and returns those of today.
@@ -143,12 +175,17 @@ def _state(cls: type, tree: Any, tensors: Mapping[str, NDArray[Any]]) -> dict[st
     return upgrade(state) if state and upgrade is not None else state
 
 
-def _report(tree: Any, tensors: Mapping[str, NDArray[Any]]) -> FitReport:
+def _report(tree: Any, tensors: Tensors) -> FitReport:
     known = {k: decode(v, tensors) for k, v in tree["report"].items() if k in _REPORT_FIELDS}
-    return FitReport(**known)
+    report = FitReport(**known)
+    for name, kinds in _REPORT_KINDS.items():
+        value = getattr(report, name)
+        if not isinstance(value, kinds) or (isinstance(value, tuple) and not all(type(v) is str for v in value)):
+            raise FileProblem(f"the report of the fit has no usable {name}", seen=f"{value!r:.60}")
+    return report
 
 
-_BUILDERS: dict[str, Callable[[Any, Mapping[str, NDArray[Any]]], Any]] = {
+_BUILDERS: dict[str, Callable[[Any, Tensors], Any]] = {
     "array": _array,
     "objects": _objects,
     "scalar": lambda tree, tensors: decode(tree["scalar"], tensors)[()],

@@ -14,6 +14,7 @@ from ..errors import InvalidInput
 from ..fits.judge import Comparison, judged, label_losses
 from ..fits.report import FitReport
 from ..formulas import Term
+from ..invariants import Optional, Values
 from ..made import made_once
 from ..parameters import AnyOf, Instance, Integer, Number, OneOf, check_value
 from ..passes import Block, in_memory
@@ -100,6 +101,14 @@ class KCal(Beside):
     """
 
     _identifier = "kcal"
+    _state: ClassVar[Mapping[str, Any]] = {
+        "points_": Values("rows", "dimensions", low=-1e100, high=1e100),
+        "labels_": Values("rows", kind="i", low=0, below="K"),
+        "weights_": Values("rows", low=0),
+        "keys_": Optional(Values("rows", low=0, high=1)),
+        "bandwidth_": Number(1e-120, 1e120),
+        **Projected._state,
+    }
     _constraints: ClassVar[Mapping[str, Any]] = {
         "projection": AnyOf(OneOf(*LEARNT, "identity"), Instance((Callable,), "a callable")),
         "dim": AnyOf(OneOf(None), Integer(1)),

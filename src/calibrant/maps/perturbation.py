@@ -17,8 +17,9 @@ from ..errors import InvalidInput
 from ..fits.judge import FOLDS, Comparison, judged
 from ..fits.report import FitReport
 from ..formulas import Term
+from ..invariants import Optional, Values
 from ..metrics import calibration_error_bound
-from ..parameters import AnyOf, Integer, OneOf
+from ..parameters import AnyOf, Integer, Number, OneOf
 from ..passes import Block, Data
 from ..threads import get_threads
 from ..traits import Traits
@@ -76,6 +77,16 @@ class Hoki(Calibrator):
     """
 
     _identifier = "hoki"
+    _state: ClassVar[Mapping[str, Any]] = {
+        "law_": OneOf(*LAWS),
+        "scale_": Number(1e-120, 1e120),
+        "noise_": Optional(Values("K", "draws")),
+        "alphas_": Values("steps", "bins", low=0, high=1),
+        "betas_": Values("steps", "bins", low=0, high=1),
+        "filled_": Values("steps", "bins", kind="b"),
+        "accuracy_": Number(0, 1),
+        "margin_": Number(0, 0.5),
+    }
     _traits = Traits("perturbation", "nothing", "top label", "bins", sees="rows")
     _labels_of_its_own = True
     _constraints: ClassVar[Mapping[str, Any]] = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from ..formulas import Term
 from ..formulas.functions import floored as floored_formula
+from ..invariants import Anything, Numbers, Optional, Text, Values
 from ..passes import Block
 from ..progress import progress_bar
 from ..types import Array, Floats
@@ -29,6 +30,13 @@ FOLDS = 3  # of a projection that is learnt on the calibration rows
 
 class Projected(Calibrator):
     """A map on rows that go through a projection Π, learnt on training rows or with the map itself."""
+
+    _state: ClassVar[Mapping[str, Any]] = {
+        "projection_": Optional(Anything()),
+        "projection_losses_": Optional(Numbers()),
+        "projection_source_": Optional(Text()),
+        "projection_kind_": Optional(Text()),
+    }
 
     projection: Any
     dim: int | None
@@ -98,6 +106,26 @@ class Projected(Calibrator):
         fewest = FEWEST if self.projection_source_ == "training rows" else FEWEST * FOLDS // (FOLDS - 1)
         rows = f"fewer than {fewest} distinct {self.projection_source_}"
         return (f'{rows} are too few to train a "{self.projection}" projection; discriminant directions serve instead',)
+
+    def _check_state(self) -> None:
+        """Check the parts of the projection against one another, and the points, if any, against them."""
+        found = getattr(self, "projection_", None)
+        columns, width = self.n_features_in_, getattr(self, "points_", np.empty((0, 0))).shape[1]
+        if found is None:
+            if not callable(self.projection) and width not in (0, columns):
+                raise InvalidInput("projection_ is missing: the points have other columns than the rows")
+            return
+        shapes = {"mean": ("D",), "scale": ("D",), "weight": ("d", "D"), "bias": ("d",), "mix": ("mixed", "d")}
+        if not isinstance(found, dict) or set(found) != set(shapes):
+            raise InvalidInput("projection_ is not usable: its parts are not those of a projection")
+        sizes = {"D": columns, **({"d": width} if width else {})}
+        for name, shape in shapes.items():
+            low = 1e-150 if name == "scale" else -1e100
+            problem = Values(*shape, low=low, high=1e100).wrong(found[name], sizes)
+            if problem:
+                raise InvalidInput(f"projection_ is not usable: of {name}, {problem}")
+        if sizes["mixed"] not in (0, sizes["d"]):
+            raise InvalidInput("projection_ is not usable: mix must have no rows or one for each dimension")
 
     def _features(self, rows: Floats) -> Floats:
         """What Π sees: embeddings as they are; scores without -inf, each row centred."""

@@ -14,6 +14,7 @@ from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from ..fits.report import FitReport
 from ..formulas import Term
+from ..invariants import Fitted
 from ..parameters import OneOf
 from ..passes import Data
 from ..traits import Traits, most_of, weakest
@@ -46,6 +47,7 @@ class Chain(Composition):
     """
 
     _identifier = "chain"
+    _state: ClassVar[Mapping[str, Any]] = {"parts_": Fitted("links")}
     _constraints: ClassVar[Mapping[str, Any]] = {"inputs": OneOf("logits", "probabilities", "embeddings")}
 
     def __init__(

@@ -18,6 +18,7 @@ from ..fits.mixing import Mixing, Part
 from ..fits.mixture_search import best_mixture, best_weights
 from ..fits.report import FitReport
 from ..formulas import Term
+from ..invariants import Fitted, Values
 from ..made import made_once
 from ..maps.scaling.temperature import TemperatureScaling, best_temperature, temperature_sums
 from ..maps.scaling.trivial import Identity, Uniform
@@ -73,6 +74,7 @@ class Mixture(Composition):
     """
 
     _identifier = "mixture"
+    _state: ClassVar[Mapping[str, Any]] = {"parts_": Fitted("parts"), "weights_": Values("parts", low=0, total=1)}
     _constraints: ClassVar[Mapping[str, Any]] = {
         "weights": AnyOf(OneOf("after", "joint", "likely"), Instance((tuple,), "a tuple of numbers")),
         "loss": OneOf("nll", "brier"),

@@ -18,6 +18,7 @@ from ..fits.judge import Answer, Comparison, compare_losses, judged
 from ..fits.report import FitReport
 from ..formulas import Term
 from ..formulas import log_odds as log_odds_formula
+from ..invariants import Fitted, Values
 from ..made import made_once
 from ..maps.binary.base import HELD_OUT, BinaryMap
 from ..maps.binary.stack import Stack
@@ -73,6 +74,10 @@ class OneVsRest(Calibrator):
     """
 
     _identifier = "one-vs-rest"
+    _state: ClassVar[Mapping[str, Any]] = {
+        "maps_": Fitted("maps", classes=2),
+        "groups_": Values("K", kind="i", low=0, below="K"),
+    }
     _constraints: ClassVar[Mapping[str, Any]] = {"normalize": OneOf("sum", "softmax")}
     maps_: list[BinaryMap]
     groups_: Integers
@@ -164,6 +169,14 @@ class OneVsRest(Calibrator):
             messages=tuple(dict.fromkeys(m for r in reports for m in r.messages)),
             details={"groups": len(self.maps_)},
         )
+
+    def _check_state(self) -> None:
+        groups = 1 if self._is_binary else int(self.groups_.max()) + 1
+        if len(self.maps_) != groups or {type(fitted) for fitted in self.maps_} != {type(self._lifted)}:
+            raise InvalidInput(
+                "OneVsRest.maps_ is not usable: it must hold a map of the lifted kind for each group",
+                seen=f"{len(self.maps_)} for {groups} groups",
+            )
 
     def _count_parameters(self) -> float:
         return sum(fitted._count_parameters() for fitted in self.maps_)

@@ -13,6 +13,7 @@ from ..calibrator import Calibrator
 from ..fits.judge import estimate
 from ..fits.report import FitReport
 from ..formulas import Term
+from ..invariants import Fitted
 from ..maps.scaling._problem import small_products
 from ..maps.scaling._structured_part import StructuredPart
 from ..maps.scaling.floored import FlooredTemperature
@@ -71,6 +72,7 @@ class StructuredScaling(Calibrator):
     """
 
     _identifier = "structured-scaling"
+    _state: ClassVar[Mapping[str, Any]] = {"chain_": Fitted()}
     _constraints: ClassVar[Mapping[str, Any]] = {"shape": OneOf("matrix", "vector")}
     chain_: Chain
 

@@ -11,6 +11,7 @@ import numpy as np
 from ..calibrator import Calibrator
 from ..fits.report import FitReport
 from ..formulas import Term
+from ..invariants import Anything, Fitted, Text
 from ..parameters import Instance, Integer, OneOf
 from ..passes import Block
 from ..registry import make_seeded
@@ -45,6 +46,7 @@ class AutoCalibrator(Calibrator):
     """
 
     _identifier = "auto-calibrator"
+    _state: ClassVar[Mapping[str, Any]] = {"map_": Fitted(), "best_": Text(), "reason_": Text(), "table_": Anything()}
     _sees_zeros = True
     _constraints: ClassVar[Mapping[str, Any]] = {
         "cv": Integer(2),

@@ -11,6 +11,7 @@ from scipy.special import betaln, expit, softmax
 
 from ...cells.fine import FineCells
 from ...fits.report import FitReport
+from ...invariants import Values
 from ...parameters import Integer, Number
 from ...traits import Traits
 from ...types import Array, Integers
@@ -55,6 +56,11 @@ class BayesianBinning(TableMap):
     """
 
     _identifier = "bayesian-binning"
+    _state: ClassVar[Mapping[str, Any]] = {
+        **TableMap._state,
+        "bins_": Values("models", kind="i", low=1),
+        "weights_": Values("models", low=0, high=1),
+    }
     _traits = Traits("binary", "nothing", "each class", "bins", sees="cells")
     _constraints: ClassVar[Mapping[str, Any]] = {"strength": Number(0.0, open_low=True), "models": Integer(1)}
     bins_: Integers

@@ -18,6 +18,7 @@ from ...cells.imax import IMax, imax_of_groups
 from ...cells.information import partition_information
 from ...cells.partition import optimal_partition
 from ...fits.report import FitReport
+from ...invariants import Values
 from ...parameters import AnyOf, Instance, Integer, Number, OneOf
 from ...passes import Data
 from ...traits import Traits, most_of
@@ -87,6 +88,7 @@ class Binning(TableMap):
     """
 
     _identifier = "binning"
+    _state: ClassVar[Mapping[str, Any]] = {**TableMap._state, "counts_": Values("bins", low=0)}
     _traits = Traits("binary", "nothing", "each class", "bins", sees="cells")
     _constraints: ClassVar[Mapping[str, Any]] = {
         "edges": AnyOf(

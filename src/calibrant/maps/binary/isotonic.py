@@ -13,6 +13,7 @@ from ...arrays import softmax
 from ...fits.judge import mean_losses
 from ...fits.report import FitReport
 from ...formulas import Term
+from ...invariants import Values
 from ...parameters import Number, OneOf
 from ...passes import Data
 from ...traits import Traits
@@ -58,6 +59,10 @@ class Isotonic(BinaryMap):
     """
 
     _identifier = "isotonic"
+    _state: ClassVar[Mapping[str, Any]] = {
+        "values_": Values("knots", low=0, high=1, order="rising"),
+        "knots_": Values("knots", low=-np.inf, high=np.inf, order="rising", finite=False),
+    }
     _traits = Traits("binary", "nothing", "each class", "n", sees="rows")
     _constraints: ClassVar[Mapping[str, Any]] = {
         "strict": OneOf(True, False),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ... import _core
 from ...formulas import Term, sigmoid, softplus
+from ...invariants import Values
 from ...passes import Data
 from ...threads import get_threads
 from ...types import Array, Floats, Integers
@@ -29,6 +31,7 @@ class LogisticMap(BinaryMap):
     pass over the rows each, in which groups that have arrived cost nothing.
     """
 
+    _state: ClassVar[Mapping[str, Any]] = {"coefficients_": Values(3)}
     smooth_targets: bool
     coefficients_: Array
 

@@ -13,6 +13,7 @@ from scipy.special import expit
 from ...cells.fine import FineCells
 from ...fits.report import FitReport
 from ...formulas import Term
+from ...invariants import Values
 from ...parameters import Integer, OneOf
 from ...traits import Traits
 from ...types import Array, Floats, Integers
@@ -54,6 +55,10 @@ class SplineCalibration(CellMap):
     """
 
     _identifier = "spline-calibration"
+    _state: ClassVar[Mapping[str, Any]] = {
+        "values_": Values("scores", low=0, high=1),
+        "scores_": Values("scores", low=-np.inf, high=np.inf, order="rising", finite=False),
+    }
     _traits = Traits("binary", "nothing", "each class", "knots", sees="cells")
     _constraints: ClassVar[Mapping[str, Any]] = {"knots": Integer(2), "along": OneOf("deviation", "rank")}
     scores_: Floats

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import xlogy
@@ -11,6 +11,7 @@ from scipy.special import xlogy
 from ... import _core
 from ...cells.fine import FineCells, cells_apart, cells_of_groups
 from ...formulas import Term
+from ...invariants import Values
 from ...passes import Data
 from ...threads import get_threads
 from ...types import Array, Floats, Integers
@@ -54,6 +55,10 @@ class TableMap(CellMap):
     """
 
     _learnt = ("representatives_",)
+    _state: ClassVar[Mapping[str, Any]] = {
+        "representatives_": Values("bins", low=0, high=1),
+        "edges_": Values("bins-1", order="rising", high=np.inf, finite=False),
+    }
     edges_: Array
     representatives_: Array
 

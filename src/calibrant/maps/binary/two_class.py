@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from ...arrays import log_odds
 from ...calibrator import Calibrator
 from ...formulas import Term, as_rows
+from ...invariants import Fitted
 from ...passes import Block, Data
 from ...traits import Traits
 from ...types import Floats, Integers
@@ -39,6 +41,7 @@ class TwoClassMap(BinaryMap):
     """
 
     _identifier = "two-class-map"
+    _state: ClassVar[Mapping[str, Any]] = {"parts_": Fitted(1, classes=2)}
     parts_: list[Calibrator]
 
     def __init__(

@@ -14,6 +14,7 @@ from ...fits.path import Choice, choose, with_choice
 from ...fits.priors import Prior, structured
 from ...fits.problem import Point
 from ...fits.report import FitReport
+from ...invariants import TEMPERATURE, Values
 from ...parameters import AnyOf, Number, OneOf
 from ...passes import Data
 from ...types import Array
@@ -40,6 +41,13 @@ class LinearScaling(LinearMap):
     _full: ClassVar[bool]
     _centred: ClassVar[bool]
     _constraints: ClassVar[Mapping[str, Any]] = {"strength": STRENGTH}
+    _state: ClassVar[Mapping[str, Any]] = {
+        "temperature_": TEMPERATURE,
+        "floor_": Number(-1e4, 0),
+        "strength_": Values("parts", low=0, high=np.inf, finite=False),
+        "weights_": Values("K", "K"),
+        "intercept_": Values("K"),
+    }
     _learnt = ("temperature_", "weights_", "intercept_")
     strength: Any
     intercepts: str = "average"

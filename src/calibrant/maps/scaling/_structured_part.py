@@ -7,10 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ...errors import InvalidInput
 from ...fits.evidence import fit_by_evidence
 from ...fits.priors import ridge, structured
 from ...fits.report import FitReport
-from ...parameters import OneOf
+from ...invariants import Values
+from ...parameters import AnyOf, OneOf
 from ...passes import Block, Data
 from ...traits import Traits
 from ...types import Array
@@ -51,6 +53,12 @@ class StructuredPart(LinearMap):
     """
 
     _identifier = "structured-part"
+    _state: ClassVar[Mapping[str, Any]] = {
+        "confidence_": Values(2),
+        "precisions_": Values("parts", low=0, high=np.inf, finite=False),
+        "weights_": AnyOf(Values("K"), Values("K", "K"), Values("K", "K+1")),
+        "intercept_": Values("K"),
+    }
     _constraints: ClassVar[Mapping[str, Any]] = {"form": OneOf("own", "centred", "plain")}
     _learnt = ("weights_", "intercept_")
     confidence_: Array
@@ -87,6 +95,12 @@ class StructuredPart(LinearMap):
         self.weights_, self.intercept_ = problem.plain(fitted.point.theta)
         before = fitted.start.sums.loss / data.total_weight
         return fitted.report(FitReport(0, True, "nll", before, before), data.total_weight)
+
+    def _check_state(self) -> None:
+        k = len(self.intercept_)
+        shape = {"own": (k,), "centred": (k, k + 1), "plain": (k, k)}[self.form]
+        if self.weights_.shape != shape or not self.confidence_[1] > 0:
+            raise InvalidInput("StructuredPart is not usable: its weights do not have its form", seen=self.form)
 
     @property
     def frame(self) -> Frame:

@@ -17,7 +17,8 @@ from ...fits.judge import estimate
 from ...fits.report import FitReport
 from ...fits.solvers.newton import Sums, newton
 from ...formulas import Term, log_odds
-from ...parameters import Integer
+from ...invariants import TEMPERATURE, Values
+from ...parameters import Integer, Number
 from ...passes import Block, Data, Rows
 from ...threads import get_threads
 from ...traits import Traits
@@ -67,6 +68,11 @@ class BinwiseTemperatureScaling(Calibrator):
     """
 
     _identifier = "binwise-temperature-scaling"
+    _state: ClassVar[Mapping[str, Any]] = {
+        "temperatures_": Values("bins", low=TEMPERATURE.low, high=TEMPERATURE.high),
+        "edges_": Values("bins-1", order="rising", finite=False),
+        "spread_": Number(0),
+    }
     _traits = Traits("scaling", "ranking", "top label", "bins", sees="rows")
     _constraints: ClassVar[Mapping[str, Any]] = {"bins": Integer(1)}
     _learnt = ("temperatures_",)

@@ -16,6 +16,7 @@ from ...fits.mixture_search import best_mixture
 from ...fits.report import FitReport
 from ...formulas import Term
 from ...formulas import softmax as softmax_formula
+from ...invariants import TEMPERATURE, Values
 from ...parameters import OneOf
 from ...passes import Data
 from ...traits import Traits
@@ -46,6 +47,7 @@ class EnsembleTemperatureScaling(Calibrator):
     """
 
     _identifier = "ensemble-temperature-scaling"
+    _state: ClassVar[Mapping[str, Any]] = {"temperature_": TEMPERATURE, "weights_": Values(3, low=0, total=1)}
     _traits = Traits("scaling", "ranking", "top label", "4")
     _constraints: ClassVar[Mapping[str, Any]] = {"loss": OneOf("nll", "brier")}
     temperature_: float

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from ...fits.report import FitReport
 from ...fits.solvers.newton import Sums, newton
 from ...formulas import Term
 from ...formulas.functions import floored as floored_formula
+from ...invariants import TEMPERATURE, Values
+from ...parameters import AnyOf, Number, OneOf
 from ...passes import Block, Data
 from ...passes.statistic import Largest
 from ...traits import Traits
@@ -58,6 +61,12 @@ class FlooredTemperature(Calibrator):
 
     _identifier = "floored-temperature"
     _traits = Traits("scaling", "ranking", "top label", "3")
+    _state: ClassVar[Mapping[str, Any]] = {
+        "temperature_": TEMPERATURE,
+        "weights_": Values(3, low=0, total=1),
+        "least_": Number(0, 1),
+        "lowest_": AnyOf(OneOf(-np.inf), Number(-1e4, 0)),
+    }
     temperature_: float
     weights_: Array
     least_: float

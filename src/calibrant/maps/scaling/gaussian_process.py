@@ -14,6 +14,7 @@ from ...calibrator import Calibrator
 from ...fits.judge import estimate
 from ...fits.report import FitReport
 from ...formulas import Term
+from ...invariants import TEMPERATURE, Numbers, Optional, Values
 from ...parameters import AnyOf, Integer, Number, OneOf
 from ...passes import Block, Data
 from ...passes.statistic import Largest
@@ -74,6 +75,12 @@ class GaussianProcessCalibration(Calibrator):
     """
 
     _identifier = "gaussian-process-calibration"
+    _state: ClassVar[Mapping[str, Any]] = {
+        "points_": Values("points", low=0, high=1e200, order="rising"),
+        "values_": Values(1, "points", low=-1e200, high=1e200),
+        "kernel_": Numbers(2),
+        "scale_": Optional(TEMPERATURE),
+    }
     _traits = Traits("scaling", "nothing", "full", "points")
     _constraints: ClassVar[Mapping[str, Any]] = {
         "variance": AnyOf(OneOf(None), Number(0.0, open_low=True)),

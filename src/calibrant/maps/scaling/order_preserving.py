@@ -13,6 +13,7 @@ from ...calibrator import Calibrator
 from ...fits.judge import estimate
 from ...fits.report import FitReport
 from ...formulas import Term
+from ...invariants import TEMPERATURE, Numbers, Values
 from ...parameters import AnyOf, Number, OneOf
 from ...passes import Data
 from ...traits import Traits
@@ -68,6 +69,12 @@ class OrderPreservingScaling(Calibrator):
     """
 
     _identifier = "order-preserving-scaling"
+    _state: ClassVar[Mapping[str, Any]] = {
+        "temperature_": TEMPERATURE,
+        "slopes_": Values("stations", "knots-1", low=0),
+        "values_": Values("stations", "knots", order="falling"),
+        "smoothness_": Numbers(2),
+    }
     _traits = Traits("scaling", "ranking", "full", "32")
     _constraints: ClassVar[Mapping[str, Any]] = {
         "form": OneOf("order-invariant", "diagonal"),
@@ -133,6 +140,9 @@ class OrderPreservingScaling(Calibrator):
 
     def _count_parameters(self) -> float:
         return self.slopes_.size + (self.temperature is None)
+
+    def _sizes(self) -> dict[str, int]:
+        return {"stations": len(self._stations), "knots": len(_KNOTS)}
 
     @property
     def _stations(self) -> Array:

@@ -18,7 +18,8 @@ from ...fits.report import FitReport
 from ...fits.solvers.line import LineFound, LineSums, newton_line
 from ...formulas import Term
 from ...formulas import softmax as softmax_formula
-from ...parameters import Number, OneOf
+from ...invariants import TEMPERATURE
+from ...parameters import OneOf
 from ...passes import Block, Data
 from ...threads import get_threads
 from ...traits import Traits
@@ -74,8 +75,8 @@ class TemperatureScaling(Calibrator):
 
     _identifier = "temperature-scaling"
     _traits = Traits("scaling", "ranking", "top label", "1")
+    _state: ClassVar[Mapping[str, Any]] = {"temperature_": TEMPERATURE}
     _constraints: ClassVar[Mapping[str, Any]] = {"loss": OneOf("nll", "brier")}
-    _state_constraints: ClassVar[Mapping[str, Any]] = {"temperature_": Number(0, open_low=True)}
     _learnt = ("temperature_",)
     temperature_: float
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 import numpy as np
 
 from ...arrays import softmax
@@ -30,6 +33,7 @@ class Identity(_Constant):
     """Leaves the scores alone: softmax of the logits, or the probabilities as they came."""
 
     _identifier = "identity"
+    _state: ClassVar[Mapping[str, Any]] = {}
     _traits = Traits("scaling", "ranking", "full", "0")
 
     @property
@@ -53,6 +57,7 @@ class Uniform(_Constant):
     """Answers 1/K for every class: what a model that knows nothing should say."""
 
     _identifier = "uniform"
+    _state: ClassVar[Mapping[str, Any]] = {}
     _traits = Traits("scaling", "ranking", "full", "0")
 
     def _map(self, logits: Floats) -> Floats:

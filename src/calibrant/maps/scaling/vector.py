@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from ...fits.priors import Prior, ridge
+from ...invariants import Values
 from ...traits import Traits
 from ._linear import LinearScaling
 
@@ -47,6 +49,7 @@ class VectorScaling(LinearScaling):
     """
 
     _identifier = "vector-scaling"
+    _state: ClassVar[Mapping[str, Any]] = {**LinearScaling._state, "weights_": Values("K")}
     _traits = Traits("scaling", "nothing", "each class", "2K")
     _full = False
     _centred = False
