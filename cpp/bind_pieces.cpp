@@ -20,7 +20,7 @@ template <class T>
 void bind_pieces(nb::module_& m) {
     m.def(
         "pieces_apply",
-        [](Matrix<T> scores, Labels groups, Labels starts, Vector<double> knots, Matrix<double> pieces, int threads,
+        [](Scores<T> scores, Labels groups, Labels starts, Vector<double> knots, Matrix<double> pieces, Threads threads,
            Output<T> out) {
             require_same_shape(scores, out);
             require_pieces(groups, starts, scores.shape(1), knots, pieces);

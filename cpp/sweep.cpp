@@ -40,7 +40,8 @@ struct Sweeper {
     // rounding may leave one or two short.
     std::int64_t end_of_bin(std::int64_t from, std::int64_t b) const {
         const double place = equal_width ? values[from] : weight[from] / weight[m];
-        std::int64_t bin = std::max<std::int64_t>(1, static_cast<std::int64_t>(place * static_cast<double>(b)) - 1);
+        const double share = place > 0 ? std::min(place, 1.0) : 0.0;  // NaN too, where there is no weight
+        std::int64_t bin = std::max<std::int64_t>(1, static_cast<std::int64_t>(share * static_cast<double>(b)) - 1);
         for (; bin < b; ++bin) {
             const std::int64_t to = start(bin, b, from);
             if (to > from) return to;

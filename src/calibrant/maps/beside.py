@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..errors import InvalidInput, caution
 from ..fits.judge import label_losses
+from ..invariants import Fitted, Optional
+from ..parameters import OneOf
 from ..validation import as_labels
 from .projected import Projected
 from .scaling.temperature import TemperatureScaling
@@ -24,6 +27,11 @@ __all__ = ["Beside"]
 class Beside(Projected):
     """Compares itself with the classifier it replaces, where that one's scores are given, and falls back on it."""
 
+    _state: ClassVar[Mapping[str, Any]] = {
+        **Projected._state,
+        "classifier_": Optional(Fitted()),
+        "answers_by_": Optional(OneOf("kernel", "classifier")),
+    }
     classifier_: TemperatureScaling | None = None
     answers_by_: str = "kernel"
 

@@ -107,7 +107,10 @@ class KCal(Beside):
         "weights_": Values("rows", low=0),
         "keys_": Optional(Values("rows", low=0, high=1)),
         "bandwidth_": Number(1e-120, 1e120),
-        **Projected._state,
+        "support_": Optional(OneOf("rows", "class means")),
+        "searched_at_": Optional(Number(0)),
+        "learnt_on_": Optional(Integer(0)),
+        **Beside._state,
     }
     _constraints: ClassVar[Mapping[str, Any]] = {
         "projection": AnyOf(OneOf(*LEARNT, "identity"), Instance((Callable,), "a callable")),

@@ -12,6 +12,7 @@ from scipy.special import expit
 from ... import _core
 from ...cells.fine import FineCells
 from ...fits.report import FitReport
+from ...invariants import Values
 from ...parameters import Number
 from ...traits import Traits
 from ...types import Array
@@ -47,6 +48,10 @@ class CentredIsotonic(CellMap):
     """
 
     _identifier = "isotonic-centred"
+    _state: ClassVar[Mapping[str, Any]] = {
+        "values_": Values("knots", low=0, high=1, order="rising"),
+        "knots_": Values("knots", low=-np.inf, high=np.inf, order="rising", finite=False),
+    }
     _traits = Traits("binary", "nothing", "each class", "n", sees="cells")
     _constraints: ClassVar[Mapping[str, Any]] = {"smoothing": Number(0)}
     _learnt = ("values_",)

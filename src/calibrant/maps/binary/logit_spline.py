@@ -53,6 +53,7 @@ class LogitSpline(PieceMap):
     """
 
     _identifier = "logit-spline"
+    _state: ClassVar[Mapping[str, Any]] = {**PieceMap._state, "strength_": AnyOf(OneOf(np.inf), Number(0))}
     _traits = Traits("binary", "nothing", "each class", "knots", sees="cells")
     _constraints: ClassVar[Mapping[str, Any]] = {
         "knots": Integer(3),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from ... import _core
 from ...cells.fine import FineCells
 from ...errors import InvalidInput
 from ...fits.report import FitReport
+from ...invariants import Values
 from ...passes import Data
 from ...threads import get_threads
 from ...types import Array
@@ -50,6 +51,10 @@ class PieceMap(CellMap):
         c₀ … c₃ from each knot on; the last is the value at the last knot.
     """
 
+    _state: ClassVar[Mapping[str, Any]] = {
+        "knots_": Values("knots", low=-710, high=710, order="rising"),
+        "pieces_": Values("knots", 4),
+    }
     _zeros_lowest = True
     clip: float
     knots_: Array

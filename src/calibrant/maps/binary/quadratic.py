@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...cells.fine import FineCells
+from ...invariants import Values
 from ...parameters import Number, OneOf
 from ...traits import Traits
 from ...types import Array
@@ -50,6 +51,7 @@ class QuadraticScaling(PieceMap):
     """
 
     _identifier = "quadratic-scaling"
+    _state: ClassVar[Mapping[str, Any]] = {**PieceMap._state, "coefficients_": Values(3)}
     _traits = Traits("binary", "nothing", "each class", "3", sees="cells")
     _constraints: ClassVar[Mapping[str, Any]] = {
         "strength": Number(0),

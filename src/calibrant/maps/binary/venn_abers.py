@@ -12,6 +12,7 @@ from ... import _core
 from ...arrays import log_odds
 from ...cells.fine import FineCells, cells_of_groups
 from ...fits.report import FitReport
+from ...invariants import Values
 from ...parameters import AnyOf, Integer, Number, OneOf
 from ...passes import Data
 from ...traits import Traits
@@ -51,6 +52,11 @@ class VennAbers(TableMap):
     """
 
     _identifier = "venn-abers"
+    _state: ClassVar[Mapping[str, Any]] = {
+        **TableMap._state,
+        "lower_": Values("bins", low=0, high=1),
+        "upper_": Values("bins", low=0, high=1),
+    }
     _traits = Traits("binary", "nothing", "each class", "n", sees="cells")
     _constraints: ClassVar[Mapping[str, Any]] = {
         "folds": AnyOf(OneOf(None), Integer(2)),
