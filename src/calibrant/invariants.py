@@ -201,16 +201,14 @@ def check_state(fitted: Any) -> None:
         fitted._check_state()
 
 
-_OF_ALL = {"classes_", "fit_report_", "n_features_in_", "n_samples_", "zero_", "feature_names_in_"}
-
-
 def _check_table(fitted: Any, table: Mapping[str, Any], names: set[str], sizes: Sizes) -> None:
     sizes.update(fitted._sizes())
     own = "_identifier" in vars(type(fitted))  # else a user's subclass, with attributes of its own
-    strange = sorted(names - set(table) - _OF_ALL) if own else []
+    whole = {**fitted._state_of_all, **table}
+    strange = sorted(names - set(whole)) if own else []
     if strange:
         raise _refusal(fitted, strange[0], "the class has no such attribute")
-    for name, check in table.items():
+    for name, check in whole.items():
         if name not in names:
             if isinstance(check, Optional):
                 continue
