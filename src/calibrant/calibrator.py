@@ -21,7 +21,7 @@ from .fits.judge import cross_validate, tell
 from .fits.report import FitReport
 from .formulas import Term
 from .formulas.functions import finite_logs as logs_formula
-from .invariants import Anything, Optional
+from .invariants import ANY, Optional
 from .parameters import Instance, OneOf, check_parameters
 from .passes import Block, Data, in_memory
 from .scanning import Given, Scan, refuse_beside_a_scan
@@ -102,9 +102,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     _made_as: str = ""  # the registered name that `calibrant.make` was asked for
     _state: ClassVar[Mapping[str, Any] | None] = None  # what each fitted attribute must be, see `invariants`
     _state_of_all: ClassVar[Mapping[str, Any]] = {  # those that this class sets; parts of maps have some of them
-        **dict.fromkeys(
-            ("classes_", "n_features_in_", "n_samples_", "zero_", "feature_names_in_"), Optional(Anything())
-        ),
+        **dict.fromkeys(("classes_", "n_features_in_", "n_samples_", "zero_", "feature_names_in_"), Optional(ANY)),
         "fit_report_": Optional(Instance((FitReport,), "the report of a fit")),
         "one_score_": Optional(OneOf(True, False)),
     }

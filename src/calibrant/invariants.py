@@ -22,7 +22,7 @@ import numpy as np
 from .errors import InvalidInput
 from .parameters import AnyOf, Number
 
-__all__ = ["TEMPERATURE", "Anything", "Fitted", "Numbers", "Optional", "Text", "Values", "check_state"]
+__all__ = ["ANY", "TEMPERATURE", "Anything", "Fitted", "Numbers", "Optional", "Text", "Values", "check_state"]
 
 Sizes = dict[str, int]
 MOST = 1e30  # of a number that was learnt: products with scores stay finite in either precision
@@ -143,6 +143,9 @@ class Anything:
     def wrong(self, value: Any, sizes: Sizes) -> str:
         """Return nothing."""
         return ""
+
+
+ANY = Anything()
 
 
 @dataclass(frozen=True)

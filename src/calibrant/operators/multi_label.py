@@ -13,6 +13,7 @@ from ..calibrator import Calibrator
 from ..errors import InvalidInput, caution
 from ..fits.judge import cross_validate, tell
 from ..fits.report import FitReport
+from ..invariants import Fitted, Values
 from ..maps.binary.base import BinaryMap
 from ..maps.binary.two_class import TwoClassMap, two_logits
 from ..parameters import OneOf
@@ -57,11 +58,20 @@ class MultiLabel(Calibrator):
     """
 
     _identifier = "multi-label"
+    _state: ClassVar[Mapping[str, Any]] = {
+        "maps_": Fitted("maps", classes=2),
+        "labelled_": Values("K", kind="i", low=0),
+        "range_": Values(2, order="rising"),
+    }
     _sums_to_one = False
     _constraints: ClassVar[Mapping[str, Any]] = {"share": OneOf("none", "all")}
     maps_: list[BinaryMap]
     labelled_: Any
     range_: Array
+
+    def _check_state(self) -> None:
+        if len(self.maps_) != (1 if self.share == "all" else len(self.classes_)):
+            raise InvalidInput("MultiLabel.maps_ is not usable: there must be one map, or one for each event")
 
     def __init__(
         self,

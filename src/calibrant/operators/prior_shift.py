@@ -14,6 +14,7 @@ from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from ..fits.judge import mean_losses
 from ..fits.report import FitReport
+from ..invariants import ANY, Fitted, Values
 from ..parameters import Instance, Number
 from ..passes import Block, Data
 from ..traits import Traits
@@ -73,6 +74,18 @@ class PriorShift(Calibrator):
     """
 
     _identifier = "prior-shift"
+    _state: ClassVar[Mapping[str, Any]] = {
+        "map_": Fitted(),
+        "slope_": Number(0, 1e30),
+        "bias_": Values("K"),
+        "source_priors_": Values("K", low=1e-300, high=1, total=1),
+        "priors_": Values("K", low=0, high=1, total=1),
+        "priors_interval_": Values("K", 2, low=0, high=1),
+        "shift_test_": ANY,
+        "certificate_": Number(),
+        "table_": Values("bins", "K", low=0),
+        "edges_": Values("cells", "thirds"),
+    }
     _constraints: ClassVar[Mapping[str, Any]] = {
         "map": Instance((Calibrator,), "a calibrator"),
         "pseudo_count": Number(0),

@@ -11,6 +11,7 @@ from ..arrays import keep_top, log_odds, softmax
 from ..calibrator import Calibrator
 from ..fits.judge import mean_losses
 from ..fits.report import FitReport
+from ..invariants import Fitted
 from ..maps.binary.base import BinaryMap
 from ..maps.binary.two_class import TwoClassMap, two_logits
 from ..parameters import OneOf
@@ -45,6 +46,7 @@ class TopLabel(Calibrator):
     """
 
     _identifier = "top-label"
+    _state: ClassVar[Mapping[str, Any]] = {"map_": Fitted(classes=2)}
     _constraints: ClassVar[Mapping[str, Any]] = {"keep_label": OneOf(True, False)}
     map_: BinaryMap
 
