@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
-from .estimators.curves import ReliabilityCurve, plain
+from .decisions.net_benefit import DecisionCurve
+from .estimators.curves import ReliabilityCurve, SmoothCurve, plain
+from .inference.group_test import GroupFindings
 from .inference.intervals import Interval
 from .inference.testing import CalibrationTest
+from .labelled import LabelFindings
 
 __all__ = ["Measurement"]
 
@@ -42,6 +45,19 @@ class Measurement:
         "in_places" (`calibrant.metrics.shape.shape_of` has the rule).
     verdict : str
         What it means, in words.
+    profile : str
+        For whom it was measured.
+    smooth : SmoothCurve or None
+        The smooth calibration curve with its band, in the profile "risk".
+    decisions : DecisionCurve or None
+        Net benefit over thresholds, in the profile "risk".
+    groups : dict of Measurement
+        By group, where groups were given: intervals of level 1 - (1 - confidence)/G, as there are G looks.
+    group_findings : GroupFindings or None
+        Gaps by group, the worst of them, and the test that groups differ.
+    labels : LabelFindings or None
+        In the profile "multilabel": figures by label, their means, and of the number of labels. ``metrics`` are then of
+        all known entries together.
     """
 
     n: int
@@ -54,6 +70,12 @@ class Measurement:
     class_curves: tuple[ReliabilityCurve, ...]
     shape: str
     verdict: str
+    profile: str = "default"
+    smooth: SmoothCurve | None = None
+    decisions: DecisionCurve | None = None
+    groups: dict[str, Measurement] = field(default_factory=dict)
+    group_findings: GroupFindings | None = None
+    labels: LabelFindings | None = None
 
     @property
     def is_event(self) -> bool:
@@ -99,6 +121,14 @@ class Measurement:
             "curve": self.curve.to_dict(),
             "class_curves": [curve.to_dict() for curve in self.class_curves],
         }
+        extras = {"smooth": self.smooth, "decisions": self.decisions, "group_findings": self.group_findings}
+        found |= {name: part.to_dict() for name, part in extras.items() if part is not None}
+        if self.profile != "default":
+            found["profile"] = self.profile
+        if self.groups:
+            found["groups"] = {name: _short(part.to_dict()) for name, part in self.groups.items()}
+        if self.labels is not None:
+            found["labels"] = self.labels.to_dict()
         return plain(found)
 
     def to_json(self, indent: int | None = None) -> str:
@@ -107,14 +137,27 @@ class Measurement:
 
     def __repr__(self) -> str:
         what = "one event" if self.is_event else f"{self.n_classes} classes"
+        what = f"{self.n_classes} labels" if self.labels is not None else what
         level = round(100 * self.rate.confidence)
         lines = [f"Measurement of {self.n:,} rows, {what}", f"  {self.verdict}", ""]
-        lines.append(f"  {'':<14}{'norm':>5}{'value':>9}   {level} % interval")
+        wide = max(14, *(2 + len(name) for name in self.figures))
+        lines.append(f"  {'':<{wide}}{'norm':>5}{'value':>9}   {level} % interval")
         notes = list(dict.fromkeys(found.note for found in self.figures.values() if found.note))
         for name, found in self.figures.items():
             mark = f" {'*' * (1 + notes.index(found.note))}" if found.note else ""
             value = f"{found.estimate:.4f}" if found.estimate != np.inf else "∞"
-            lines.append(f"  {name:<14}{found.norm or '':>5}{value:>9}   {found.brackets}{mark}")
+            lines.append(f"  {name:<{wide}}{found.norm or '':>5}{value:>9}   {found.brackets}{mark}")
         lines += [f"  {'*' * (1 + i)} {note}" for i, note in enumerate(notes)]
         lines += ["", f"  mean score {self.confidence:.4f}; {self.test}"]
+        if self.group_findings is not None:
+            lines += ["", f"  {self.group_findings.verdict}"]
+            for row in self.group_findings.rows:
+                few = "  too few rows to judge" if row.small else ""
+                gap = f"{row.gap:+.4f} [{row.low:+.4f}, {row.high:+.4f}]"
+                lines.append(f"  {row.name:<20}{row.rows:>9,.0f} rows   seen - said {gap}{few}")
         return "\n".join(lines)
+
+
+def _short(measured: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the curves of classes: a group has its own curve, figures and verdict."""
+    return {name: part for name, part in measured.items() if name not in ("class_curves", "format")}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,19 +10,24 @@ import numpy as np
 from ..cells.edges import check_edges
 from ..cells.moments import moments_of
 from ..errors import InvalidInput
+from ..validation import as_groups
+from .decisions.net_benefit import curve_of_decisions
 from .estimators.binned import binned
-from .estimators.curves import ReliabilityCurve, curve_of
+from .estimators.curves import ReliabilityCurve, curve_of, smooth_curve
+from .inference.group_test import group_findings
 from .inference.intervals import Interval, check_confidence, check_resamples
 from .inference.means import share_interval
 from .inference.resampling import Sampling, resampled_choice
 from .inference.testing import sweep_test
 from .inference.verdict import verdict_of
+from .labelled import label_findings
 from .measurement import Measurement
 from .metric import Error
 from .scores.proper import brier_rows, nll_rows
 from .table import PROFILES, TABLE
 from .views.blocks import CellForecasts, summarised
-from .views.forecasts import read
+from .views.forecasts import Forecasts, read
+from .views.labels import MultiLabel, read_labels_of
 
 __all__ = ["Measuring", "measure"]
 
@@ -55,6 +60,7 @@ def measure(
     y_prob: Any,
     *,
     sample_weight: Any = None,
+    groups: Any = None,
     clusters: Any = None,
     classes: Any = None,
     confidence: float = 0.95,
@@ -78,6 +84,15 @@ def measure(
         there are fewer, in inverse proportion, and 200 at least.
     bins : int
         Of the binned errors and curves.
+    groups : array-like of shape (n,), optional
+        A hospital, a country, …: every figure is given by group too, with the worst and a test that they differ.
+    clusters : array-like of shape (n,), optional
+        Which rows belong together and need not be independent (of one patient, prompt or image): all intervals and
+        tests know of it.
+    profile : {"default", "risk", "forecast", "multilabel"}
+        Whose figures and words: "risk" those that a risk model is reported with, with a smooth curve and a decision
+        curve; "forecast" those of probability forecasts; "multilabel" for (n, L) outcomes, NaN where not known, and
+        probabilities that need not sum to one.
 
     Examples
     --------
@@ -88,7 +103,46 @@ def measure(
     True
     """
     settings = Settings(confidence, resamples, bins, random_state, profile)
-    return measured(read(y_true, y_prob, sample_weight, classes=classes).clustered(clusters), settings)
+    if profile == "multilabel":
+        return _measured_labels(read_labels_of(y_true, y_prob, sample_weight, clusters, classes), settings, groups)
+    forecasts = read(y_true, y_prob, sample_weight, classes=classes).clustered(clusters)
+    return _by_group(measured(forecasts, settings), forecasts, groups, settings)
+
+
+def _by_group(found: Measurement, forecasts: Forecasts, groups: Any, settings: Settings) -> Measurement:
+    """Add what was found by group."""
+    if groups is None:
+        return found
+    places, names = as_groups(groups, forecasts.n)
+    shown = [str(name) for name in names.tolist()]
+    rng = np.random.default_rng(settings.random_state)
+    findings = group_findings(forecasts.top, places, shown, settings.confidence, settings.resamples, rng)
+    level = 1 - (1 - settings.confidence) / len(shown)
+    own = replace(settings, confidence=level, resamples=max(200, int(np.ceil(2 / (1 - level)))))
+    parts = {name: measured(forecasts.take(places == place), own) for place, name in enumerate(shown)}
+    return replace(found, groups=parts, group_findings=findings)
+
+
+def _measured_labels(given: MultiLabel, settings: Settings, groups: Any) -> Measurement:
+    """Measure all known entries as one event, and each label by itself."""
+    pooled = given.pooled()
+    found = measured(pooled, settings)
+    sampling = Sampling(settings.resamples, np.random.default_rng(settings.random_state), 100)
+    errors = [
+        binned(given.label(k), bins=settings.bins) if given.known[:, k].any() else 0.0 for k in range(len(given.names))
+    ]
+    chosen = sorted(np.argsort(errors)[::-1][:MOST_CLASSES].tolist())
+    curves = [
+        curve_of(given.label(k), given.names[k], settings.bins, confidence=settings.confidence)
+        for k in chosen
+        if given.known[:, k].any()
+    ]
+    if groups is not None:
+        places, names = as_groups(groups, given.n)
+        rows = np.broadcast_to(places[:, None], given.outcomes.shape)[given.known]
+        found = _by_group(found, pooled, names[rows], settings)
+    labels = label_findings(given, pooled, settings.confidence, sampling)
+    return replace(found, n=given.n, n_classes=len(given.names), class_curves=tuple(curves), labels=labels)
 
 
 class Measuring:
@@ -178,6 +232,9 @@ def measured(forecasts: Any, settings: Settings) -> Measurement:
         class_curves=_class_curves(forecasts, bins, confidence),
         shape=said.shape,
         verdict=said.words,
+        profile=settings.profile,
+        smooth=smooth_curve(pairs, confidence) if settings.profile == "risk" else None,
+        decisions=curve_of_decisions(pairs, confidence=confidence) if settings.profile == "risk" else None,
     )
 
 

@@ -280,6 +280,16 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "auroc",
         "decision_loss",
     ),
+    "multilabel": (
+        "ece_crossfit",
+        "ece",
+        "observed_expected",
+        "calibration_slope",
+        "brier",
+        "scaled_brier",
+        "nll",
+        "auroc",
+    ),
     "forecast": (
         "ece_crossfit",
         "ecce",

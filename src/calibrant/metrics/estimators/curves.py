@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ...cells.edges import make_edges
 from ...cells.isotonic import isotonic_levels
+from ...cells.logit_spline import logit_spline
 from ...cells.pairs import Pairs
 from ..inference.intervals import frequency_interval
 from ..views.forecasts import read, select
@@ -19,10 +20,12 @@ __all__ = [
     "BinnedCurve",
     "IsotonicCurve",
     "ReliabilityCurve",
+    "SmoothCurve",
     "binned_curve",
     "count_ticks",
     "isotonic_curve",
     "reliability_curve",
+    "smooth_curve",
 ]
 
 Floats = NDArray[np.float64]
@@ -79,6 +82,43 @@ class ReliabilityCurve:
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists and numbers."""
         return plain(asdict(self))
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothCurve:
+    """A smooth calibration curve: frequencies at scores, and a band that holds for all of them at once.
+
+    ``yes`` and ``no`` are histograms of the scores of what happened and of what did not, over 50 bins of equal width.
+    """
+
+    score: Floats
+    frequency: Floats
+    low: Floats
+    high: Floats
+    yes: Floats
+    no: Floats
+    confidence: float
+    smoother: str = "spline"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists and numbers."""
+        return plain(asdict(self))
+
+
+def smooth_curve(pairs: Pairs, confidence: float = 0.95, places: int = 200) -> SmoothCurve:
+    """Return the penalised spline of pairs, from the lowest to the highest score, with its band."""
+    cells = pairs.cells
+    found = logit_spline(pairs)
+    even = np.linspace(cells.scores[0], cells.scores[-1], places)
+    mass = np.interp(np.linspace(0, 1, places), np.cumsum(cells.share), cells.scores)
+    at = np.unique(np.r_[even, mass])
+    low, high = found.band(at, confidence)
+    w = pairs.weight_array
+    yes, no = (
+        np.histogram(pairs.scores, 50, (0.0, 1.0), weights=w * part)[0].astype(np.float64)
+        for part in (pairs.outcomes, 1 - pairs.outcomes)
+    )
+    return SmoothCurve(at, found.at(at), low, high, yes, no, confidence)
 
 
 def reliability_curve(

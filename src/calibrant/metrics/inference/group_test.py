@@ -1,0 +1,145 @@
+"""Groups of rows: where probabilities are wrong, with room for many looks, and whether groups differ at all."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtrc, expit, logit
+
+from ...cells.pairs import Pairs, standard_error
+from ..estimators.cox import line_of
+from ..estimators.cumulative import deviation, ecce
+from .cumulative_test import SMALL, cumulative_pvalue
+from .intervals import deviations_of
+from .testing import CalibrationTest
+
+__all__ = ["GroupFindings", "GroupRow", "group_findings", "groups_differ"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class GroupRow:
+    """One group: rows, how often the event happened less what was said with its interval, and its cumulative error.
+
+    ``strayed`` is the range of the cumulative curve in standard deviations, and ``pvalue`` that of the range, times the
+    number of groups. ``detectable`` is the gap in the mean that so many rows would show in four samples of five.
+    ``small`` says that there are too few rows to judge: Σs(1-s) < 5.
+    """
+
+    name: str
+    rows: float
+    gap: float
+    low: float
+    high: float
+    strayed: float
+    pvalue: float
+    detectable: float
+    small: bool
+
+
+@dataclass(frozen=True)
+class GroupFindings:
+    """What was found by group.
+
+    Attributes
+    ----------
+    rows : tuple of GroupRow
+        In the order of the groups' names.
+    worst : str
+        The group whose cumulative curve strays most, in standard deviations.
+    largest_gap : str
+        The group with the largest gap between frequency and mean score, among those with rows enough.
+    test : CalibrationTest
+        That all groups share one line of log-odds: a score test.
+    confidence : float
+        Of all intervals of gaps together: each has 1 - (1 - confidence)/G.
+    """
+
+    rows: tuple[GroupRow, ...]
+    worst: str
+    largest_gap: str
+    test: CalibrationTest
+    confidence: float
+
+    @property
+    def verdict(self) -> str:
+        """What it means, in words."""
+        if not self.test.rejects(1 - self.confidence):
+            return f"No evidence that groups differ ({self.test.p})."
+        worst = next(row for row in self.rows if row.name == self.worst)
+        return (
+            f"Groups differ ({self.test.p}): {worst.name} strays most, by {worst.strayed:.1f} standard deviations; its "
+            f"event happens {abs(worst.gap):.3f} {'more' if worst.gap > 0 else 'less'} often than was said "
+            f"(interval {worst.low:.3f} to {worst.high:.3f})."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists, strings and numbers."""
+        return {**asdict(self), "verdict": self.verdict}
+
+
+def group_findings(
+    pairs: Pairs, places: NDArray[np.int64], names: list[str], confidence: float, resamples: int, rng: Any
+) -> GroupFindings:
+    """Judge each group of pairs with an interval that knows how many groups were looked at."""
+    each = [pairs.take(places == place).counted() for place in range(len(names))]
+    level = 1 - (1 - confidence) / len(names)
+    rows = tuple(_row(name, part, level, len(names), resamples, rng) for name, part in zip(names, each, strict=True))
+    judged = [row for row in rows if not row.small] or list(rows)
+    worst = max(judged, key=lambda row: row.strayed).name
+    gap = max(judged, key=lambda row: abs(row.gap)).name
+    return GroupFindings(rows, worst, gap, groups_differ(pairs, places, len(names)), confidence)
+
+
+def _row(name: str, pairs: Pairs, level: float, count: int, resamples: int, rng: Any) -> GroupRow:
+    w, residual = pairs.weight_array, pairs.outcomes - pairs.scores
+    gap = float(np.average(residual, weights=w))
+    error, _ = standard_error(residual, pairs)
+    spread = float((w * pairs.scores * (1 - pairs.scores)).sum() * pairs.rows / pairs.total)
+    scale = deviation(pairs)
+    strayed = ecce(pairs) / scale if scale > 0 else 0.0
+    pvalue = min(1.0, count * cumulative_pvalue(pairs, "ecce", resamples, rng)[0])
+    reach = deviations_of(level) * max(error if np.isfinite(error) else 1.0, scale)
+    seen = (deviations_of(level) + 0.84) * scale  # 0.84: four samples of five
+    return GroupRow(
+        name, pairs.rows, gap, max(-1.0, gap - reach), min(1.0, gap + reach), strayed, pvalue, seen, spread < SMALL
+    )
+
+
+def groups_differ(pairs: Pairs, places: NDArray[np.int64], count: int) -> CalibrationTest:
+    """Test that all groups share one line: the score test of an intercept and a slope of their own.
+
+    Under the line that all rows give, the residuals of each group, and their product with the log-odds, less what the
+    common line explains, are χ² with 2(G - 1) degrees of freedom. Groups too small for a slope have an intercept only.
+    """
+    kept = (pairs.scores > 0) & (pairs.scores < 1) & (pairs.weight_array > 0)
+    part, group = pairs.take(kept), places[kept]
+    if count < 2 or not part.n:
+        return CalibrationTest(0.0, 1.0, "score", "all groups share one line", part.n)
+    line, x = line_of(part), logit(part.scores)
+    w = part.weight_array * (part.rows / part.total)
+    design = np.column_stack([np.ones_like(x), x - np.average(x, weights=w)])
+    mean = expit(line.fit.theta[0] + line.fit.theta[1] * x) if not line.constant else part.scores
+    v = w * mean * (1 - mean)
+    enough = np.bincount(group, v, count) >= 4 * SMALL
+    columns = [(group == g) * 1.0 for g in range(count)]
+    columns += [(group == g) * design[:, 1] for g in range(count) if enough[g]]
+    extra = np.column_stack(columns)
+    residual = w * (part.outcomes - mean)
+    weighted = (design * v[:, None]).T
+    projected = extra - design @ np.linalg.lstsq(weighted @ design, weighted @ extra, rcond=None)[0]
+    score = projected.T @ residual
+    if part.clusters is None:
+        spread = (projected * v[:, None]).T @ projected
+    else:
+        sums = np.stack([np.bincount(part.clusters, column) for column in (projected * residual[:, None]).T], axis=1)
+        spread = sums.T @ sums
+    values, vectors = np.linalg.eigh(spread)
+    real = values > 1e-8 * max(float(values.max()), 1e-300)
+    statistic = float((((vectors[:, real].T @ score) ** 2) / values[real]).sum())
+    pvalue = float(chdtrc(int(real.sum()), statistic)) if real.any() else 1.0
+    return CalibrationTest(statistic, pvalue, "score", "all groups share one line of log-odds", part.n)

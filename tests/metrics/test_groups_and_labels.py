@@ -1,0 +1,139 @@
+"""Groups, clusters, several labels a row, and verbal confidences."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+
+import calibrant
+from calibrant import metrics
+from calibrant.cells.pairs import Pairs
+from calibrant.errors import InvalidInput
+from calibrant.metrics.inference.group_test import groups_differ
+
+
+def drawn(seed, n=1500, shift=0.0):
+    g = np.random.default_rng(seed)
+    p, place = g.beta(1.5, 3, n), g.integers(0, 5, n)
+    y = (g.random(n) < expit(logit(p) + shift * (place == 3))).astype(int)
+    return y, p, np.array(["north", "south", "east", "west", "sea"])[place], place
+
+
+def test_the_worst_group_is_found():
+    y, p, groups, _ = drawn(0, 3000, 0.9)
+    found = calibrant.measure(y, p, groups=groups, resamples=99)
+    assert set(found.groups) == set(groups)
+    assert found.group_findings.worst == found.group_findings.largest_gap == "west"
+    assert found.group_findings.test.pvalue < 1e-6
+    row = next(row for row in found.group_findings.rows if row.name == "west")
+    assert row.low > 0
+    assert row.pvalue < 0.01
+    others = [row for row in found.group_findings.rows if row.name != "west"]
+    assert sum(row.low <= 0 <= row.high for row in others) >= 3  # one of five families in twenty misses one
+    assert found.groups["west"].metrics["ece"].confidence == pytest.approx(0.99)
+    assert "Groups differ" in repr(found)
+    assert json.loads(found.to_json())["group_findings"]["worst"] == "west"
+
+
+def test_groups_that_do_not_differ_are_let_be():
+    raised = sum(groups_differ(Pairs(p, y * 1.0), place, 5).pvalue <= 0.05 for y, p, _, place in map(drawn, range(200)))
+    assert 3 <= raised <= 19
+
+
+def test_a_common_error_is_no_difference():
+    raised = 0
+    for seed in range(100):
+        g = np.random.default_rng(seed)
+        p, place = g.beta(1.5, 3, 1500), g.integers(0, 5, 1500)
+        y = (g.random(1500) < expit(0.4 + 0.7 * logit(p))).astype(float)
+        raised += groups_differ(Pairs(p, y), place, 5).pvalue <= 0.05
+    assert raised <= 11
+
+
+def test_small_groups_are_listed_apart():
+    y, p, groups, _ = drawn(1)
+    groups = groups.astype(object)
+    groups[:4] = "tiny"
+    rows = {row.name: row for row in metrics.measure(y, p, groups=groups, resamples=50).group_findings.rows}
+    assert rows["tiny"].small
+    assert not rows["west"].small
+    with pytest.raises(InvalidInput, match="groups"):
+        metrics.measure(y, p, groups=groups[:5])
+    with pytest.raises(InvalidInput, match="without a name"):
+        metrics.measure(y, p, groups=[None, *groups[1:]])
+
+
+def test_labels_need_not_exclude_each_other(rng):
+    p = rng.random((400, 4))
+    y = (rng.random((400, 4)) < p).astype(float)
+    y[rng.random((400, 4)) < 0.2] = np.nan
+    y[:, 3] = 0.0
+    found = metrics.measure(y, p, profile="multilabel", resamples=50, classes=["a", "b", "c", "d"])
+    assert (found.n, found.n_classes) == (400, 4)
+    assert found.labels.left_out == ("d",)
+    assert found.labels.missing == int(np.isnan(y).sum())
+    for place, name in enumerate("abc"):
+        known = ~np.isnan(y[:, place])
+        one = found.labels.labels[name]
+        assert one["brier"].estimate == pytest.approx(metrics.brier(y[known, place], p[known, place]))
+        assert one["auroc"].estimate == pytest.approx(metrics.auroc(y[known, place], p[known, place]))
+    macro = np.mean([found.labels.labels[name]["brier"].estimate for name in "abc"])
+    assert found.labels.macro["brier"].estimate == pytest.approx(macro)
+    known = ~np.isnan(y)
+    assert found.metrics["brier"].estimate == pytest.approx(metrics.brier(y[known], p[known]))
+    assert "argmax" not in found.to_json()
+    assert "4 labels" in repr(found)
+
+
+def test_counts_of_labels_are_calibrated(rng):
+    p = rng.random((500, 6)) * rng.random((500, 1))
+    y = (rng.random((500, 6)) < p).astype(float)
+    found = metrics.measure(y, p, profile="multilabel", resamples=50).labels
+    assert found.count_ratio.covers(1.0)
+    assert found.count_slope.estimate == pytest.approx(1.0, abs=4 * found.count_slope.standard_error)
+    half = metrics.measure(y, p / 2, profile="multilabel", resamples=50).labels
+    assert half.count_ratio.estimate == pytest.approx(2 * found.count_ratio.estimate)
+    assert half.count_slope.estimate == pytest.approx(2 * found.count_slope.estimate)
+
+
+def test_bad_labels_are_refused():
+    with pytest.raises(InvalidInput, match="one shape"):
+        metrics.measure([0, 1], [[0.1, 0.2], [0.3, 0.4]], profile="multilabel")
+    with pytest.raises(InvalidInput, match="no outcome"):
+        metrics.measure([[0, 2]], [[0.1, 0.2]], profile="multilabel")
+    with pytest.raises(InvalidInput, match="no probability"):
+        metrics.measure([[0, 1]], [[0.1, 1.2]], profile="multilabel")
+    with pytest.raises(InvalidInput, match="no such profile"):
+        metrics.measure([0, 1], [0.1, 0.2], profile="medical")
+
+
+def test_verbal_confidences_by_subject(rng):
+    """(confidence, correct) with heavy ties, ten questions a subject."""
+    subject = np.repeat(np.arange(80), 10)
+    confidence = rng.choice(np.arange(11) / 10, 800, p=[0.02] * 5 + [0.05, 0.1, 0.15, 0.2, 0.25, 0.15])
+    correct = (rng.random(800) < 0.75 * confidence + 0.1).astype(int)
+    found = metrics.measure(correct, confidence, clusters=subject, profile="forecast", resamples=99)
+    order = rng.permutation(800)
+    again = metrics.measure(
+        correct[order], confidence[order], clusters=subject[order], profile="forecast", resamples=99
+    )
+    for name in found.metrics:
+        assert found.metrics[name].estimate == pytest.approx(again.metrics[name].estimate, abs=0.02), name
+    assert found.shape != "none"
+    assert found.metrics["over_confidence"].estimate > found.metrics["under_confidence"].estimate
+
+
+@pytest.mark.parametrize("profile", ["risk", "forecast"])
+def test_profiles_have_their_figures(rng, profile):
+    p = rng.beta(1, 8, 800)
+    y = (rng.random(800) < p).astype(int)
+    found = metrics.measure(y, p, profile=profile, resamples=60)
+    assert tuple(found.metrics) == metrics.table.PROFILES[profile]
+    assert found.profile == profile
+    assert (found.smooth is not None) == (profile == "risk")
+    if profile == "risk":
+        assert (found.smooth.low <= found.smooth.frequency).all()
+        assert found.smooth.yes.sum() == y.sum()
+        assert found.decisions.net_benefit[4] == pytest.approx(metrics.net_benefit(y, p, 0.05))
+    assert json.loads(found.to_json())["profile"] == profile
