@@ -69,17 +69,20 @@ def page(record: dict[str, Any]) -> str:
     return "\n".join([*_head(short, loud, wide, judged), *lines]) + "\n"
 
 
-WORDS = """`python benchmarks/coverage.py` (record: coverage.json; a run that was stopped goes on): percent of 95 % intervals
-that cover the truth, and of tests at 5 % that reject; in brackets, in how many percent of the samples an interval was
-offered, where not in all. `none`: hardly ever. Calibrated outcomes are drawn from the scores, so true calibration errors
-are 0, and a test should reject 5 %; on miscalibrated samples the rows of tests are their power. The bent law has log-odds
-0.7 times as far from the middle and 0.2 higher; the truth of figures is that of a million rows without the noise of
-outcomes. A cell of 400 samples knows a share of 95 % to 1.1 points, one of 100 to 2.2, one of 20 to 4.9.
+WORDS = """\
+`python benchmarks/coverage.py` (record: coverage.json; a run that was stopped goes on): percent of 95 %
+intervals that cover the truth, and of tests at 5 % that reject; in brackets, in how many percent of the
+samples an interval was offered, where not in all. `none`: hardly ever. Calibrated outcomes are drawn
+from the scores, so true calibration errors are 0, and a test should reject 5 %; on miscalibrated samples
+the rows of tests are their power. The bent law has log-odds 0.7 times as far from the middle and 0.2
+higher; the truth of figures is that of a million rows without the noise of outcomes. A cell of 400
+samples knows a share of 95 % to 1.1 points, one of 100 to 2.2, one of 20 to 4.9.
 
-Intervals of errors that cannot be negative cover more than 97 % where the truth is 0: the lower end is 0 unless the test
-rejects, and the upper end is honest about what remains possible. That is by design, as is the width of the usual interval
-of observed over expected, which treats the sum of the scores as fixed. `variational_error` is a lower bound by its
-nature: its interval is of what a cross-fitted curve can show, and lies below the true error where rows are few.
+Intervals of errors that cannot be negative cover more than 97 % where the truth is 0: the lower end is 0
+unless the test rejects, and the upper end is honest about what remains possible. That is by design, as
+is the width of the usual interval of observed over expected, which treats the sum of the scores as
+fixed. `variational_error` is a lower bound by its nature: its interval is of what a cross-fitted curve
+can show, and lies below the true error where rows are few.
 """
 
 
