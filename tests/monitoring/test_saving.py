@@ -59,7 +59,7 @@ FORGERIES = {
     "money from nowhere": lambda d: d["streams"][0].update(log_u=[5.0] * 5),
     "a class twice": lambda d: d.update(classes=[0, 0]),
     "text for a list": lambda d: d.update(trail="none"),
-    "a huge count": lambda d: d.update(newcomers=2**80),
+    "a huge count": lambda d: d.update(turns=2**80),
 }
 
 

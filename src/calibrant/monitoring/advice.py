@@ -29,7 +29,7 @@ def verdict_on(found: Findings) -> str:
     """Return what was found, in words."""
     if not found.streams:
         return "Nothing was seen yet."
-    watched = f"{found.batches:,} batches, {found.rows:,} rows"
+    watched = f"{found.batches:,} batch{'' if found.batches == 1 else 'es'}, {found.rows:,} rows"
     level = f"the evidence is {_times(found.log_e)} (alarm at {1 / found.alpha:,.3g})"
     if found.alarmed is None:
         what = "that anything changed" if found.question == "changed" else "that the probabilities are not true"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 __all__ = ["newcomer_share", "shares"]
 
-RESERVED = 0.2  # of the groups' part, for groups that were not there in the first batch
+RESERVED = 0.4  # of the groups' part, for groups that were not there in the first batch
 
 
 def shares(main: str, classes: Sequence[str], groups: Sequence[str]) -> dict[str, float]:
@@ -24,7 +24,7 @@ def shares(main: str, classes: Sequence[str], groups: Sequence[str]) -> dict[str
     return found
 
 
-def newcomer_share(has_classes: bool, place: int) -> float:
-    """Return the weight of the first, second, … group that was not there in the first batch."""
+def newcomer_share(has_classes: bool, turn: int, many: int) -> float:
+    """Return the weight of each of ``many`` groups that come at once, the first, second, … time that new ones come."""
     whole = 0.5 / (2 if has_classes else 1) * RESERVED
-    return whole / (place * (place + 1))
+    return whole / (turn * (turn + 1) * many)

@@ -66,7 +66,7 @@ def state_to(state: State) -> dict[str, Any]:
             {"name": name, "share": state.shares[name], **_finite(stream.plain())}
             for name, stream in state.streams.items()
         ],
-        "newcomers": state.newcomers,
+        "turns": state.turns,
         "classes": None if state.classes is None else state.classes.tolist(),
         "grouped": state.grouped,
         "trail": _finite(state.trail.plain()),
@@ -130,7 +130,7 @@ def _state(body: dict[str, Any]) -> State:
         state.shares[name] = _number(entry["share"], 0.0, 1.0)
     _need(not state.streams or next(iter(state.streams)) == MAIN, "its first stream is not all rows")
     _need(sum(state.shares.values()) <= 1 + 1e-9, "the shares of its streams exceed 1")
-    state.newcomers = _count(body["newcomers"])
+    state.turns = _count(body["turns"])
     state.classes = None if body["classes"] is None else _classes(body["classes"])
     _need(body["grouped"] in (None, True, False), "grouped is no truth value")
     state.grouped = body["grouped"]
@@ -150,7 +150,8 @@ def _state(body: dict[str, Any]) -> State:
 
 def _stream(entry: dict[str, Any], settings: Settings, batches: int) -> Stream:
     j, parts = len(settings.alternatives), len(settings.starts.decays)
-    found = Stream.new(settings.alternatives, settings.starts)
+    found = Stream.new(settings.alternatives, settings.starts, _count(entry["born"]))
+    _need(1 <= found.born <= batches, "a stream began in a batch not yet seen")
     found.total = _sums(entry["total"], j)
     found.log_m = np.array([_logs(part, j) for part in entry["log_m"]])
     found.log_u = _logs(entry["log_u"], parts)

@@ -34,8 +34,8 @@ class State:
     batches : int
     streams, shares : dict
         By name, in the order of appearance; the shares of the false-alarm rate sum to 1 at most.
-    newcomers : int
-        Groups that were not there in the first batch.
+    turns : int
+        How many batches after the first brought groups that were new.
     classes : array or None
     grouped : bool or None
         None before the first batch with rows.
@@ -56,7 +56,7 @@ class State:
     batches: int = 0
     streams: dict[str, Stream] = field(default_factory=dict)
     shares: dict[str, float] = field(default_factory=dict)
-    newcomers: int = 0
+    turns: int = 0
     classes: NDArray[Any] | None = None
     grouped: bool | None = None
     trail: Trail = field(default_factory=lambda: Trail([]))
@@ -94,15 +94,16 @@ class State:
         if not self.streams:
             classes = [name for name in new if name.startswith("class ")]
             self.shares |= shares(MAIN, classes, [name for name in new if name.startswith("group ")])
+        self._share_with([name for name in new if name not in self.shares])
         for name in new:
-            self._share_of_newcomer(name)
-            self.streams[name] = Stream.new(self.settings.alternatives, self.settings.starts)
+            self.streams[name] = Stream.new(self.settings.alternatives, self.settings.starts, self.batches)
 
-    def _share_of_newcomer(self, name: str) -> None:
-        if name not in self.shares:
-            self.newcomers += 1
+    def _share_with(self, names: list[str]) -> None:
+        """Give groups that come at once, later than the first batch, a part of what is reserved."""
+        if names:
+            self.turns += 1
             has_classes = any(known.startswith("class ") for known in self.shares)
-            self.shares[name] = newcomer_share(has_classes, self.newcomers)
+            self.shares |= dict.fromkeys(names, newcomer_share(has_classes, self.turns, len(names)))
 
     def _look(self, label: str, sums: Sums) -> None:
         """Note the batch in the trail, and raise the alarm where the evidence says so."""
@@ -160,20 +161,21 @@ class State:
 
     def then(self, later: State) -> State:
         """Return the state that saw what this one saw and then what ``later`` saw."""
-        found = State(self.settings, self.batches + later.batches, {}, dict(self.shares), self.newcomers)
+        found = State(self.settings, self.batches + later.batches, {}, dict(self.shares), self.turns)
         found.classes = self.classes if self.classes is not None else later.classes
         found.grouped = self.grouped if self.grouped is not None else later.grouped
         found.files = [*self.files, *later.files]
         if not self.streams:
-            found.shares, found.newcomers = dict(later.shares), later.newcomers
+            found.shares, found.turns = dict(later.shares), later.turns
         for name, stream in self.streams.items():
             other = later.streams.get(name) or _idle(stream, later.batches)
             found.streams[name] = stream.then(other, self.batches)
-        for name, stream in later.streams.items():
-            if name not in found.streams:
-                found._share_of_newcomer(name)
-                blank = Stream.new(stream.alternatives, stream.starts)
-                found.streams[name] = blank.then(stream, self.batches)
+        new = {name: stream for name, stream in later.streams.items() if name not in found.streams}
+        for born in sorted({stream.born for stream in new.values()}):
+            found._share_with([n for n, stream in new.items() if stream.born == born and n not in found.shares])
+        for name, stream in new.items():
+            blank = Stream.new(stream.alternatives, stream.starts, stream.born + self.batches)
+            found.streams[name] = blank.then(stream, self.batches)
         found.labels = self.labels | {number + self.batches: label for number, label in later.labels.items()}
         found._forget_labels()
         found.trail = self.trail.then(later.trail)
@@ -187,7 +189,7 @@ class State:
 
 def _idle(stream: Stream, batches: int) -> Stream:
     """Return the stream of a group that had no rows in so many batches."""
-    found = Stream.new(stream.alternatives, stream.starts)
+    found = Stream.new(stream.alternatives, stream.starts, stream.born)
     nothing = Sums.nothing(len(stream.alternatives))
     for number in range(batches):
         found.add(nothing, number + 1)

@@ -26,6 +26,7 @@ class Stream:
 
     alternatives: Alternatives
     starts: Starts
+    born: int
     total: Sums
     log_m: Array
     log_u: Array
@@ -33,10 +34,12 @@ class Stream:
     since: Integers
 
     @classmethod
-    def new(cls, alternatives: Alternatives, starts: Starts) -> Stream:
-        """Return a stream before its first batch."""
+    def new(cls, alternatives: Alternatives, starts: Starts, born: int) -> Stream:
+        """Return a stream before its first batch, which has the number ``born``."""
         j = len(alternatives)
-        return cls(alternatives, starts, Sums.nothing(j), *empty(starts, j), np.zeros(j), np.zeros(j, dtype=np.int64))
+        return cls(
+            alternatives, starts, born, Sums.nothing(j), *empty(starts, j), np.zeros(j), np.zeros(j, dtype=np.int64)
+        )
 
     def add(self, batch: Sums, number: int) -> None:
         """Take the sums of a batch with this number."""
@@ -54,6 +57,7 @@ class Stream:
         return Stream(
             self.alternatives,
             self.starts,
+            self.born,
             self.total + later.total,
             m,
             u,
@@ -91,6 +95,7 @@ class Stream:
     def plain(self) -> dict[str, Any]:
         """Return the state as JSON has it; money that is not there (log 0) is null."""
         return {
+            "born": self.born,
             "total": self.total.plain(),
             "log_m": [[None if v == -np.inf else v for v in part] for part in self.log_m.tolist()],
             "log_u": [None if v == -np.inf else v for v in self.log_u.tolist()],
