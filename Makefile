@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PEERS := .venv-peers
+BEFORE := .venv-before
+# version 0.1.0, which fits are timed against
+FIRST := 52bc993
 PIP := -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test bench papers docs clean
@@ -17,7 +20,7 @@ test: $(VENV)/ready-dev  ## style, types, import directions and the whole test s
 	$(BIN)/lint-imports
 	OMP_NUM_THREADS=1 CALIBRANT_BROWSER=required $(BIN)/python -m pytest -n 2
 
-bench: $(VENV)/ready $(PEERS)/ready  ## speed, memory and quality beside the peers; takes a while
+bench: $(VENV)/ready $(PEERS)/ready $(BEFORE)/ready  ## speed, memory and quality beside the peers; takes a while
 	$(BIN)/python benchmarks/fit.py
 	$(BIN)/python benchmarks/fit_binary.py
 	$(BIN)/python benchmarks/fit_binning.py
@@ -58,5 +61,12 @@ $(PEERS)/ready: benchmarks/peers-requirements.txt
 	while read -r line; do $(PEERS)/bin/python $(PIP) "$$line" || echo "not installed: $$line"; done < $<
 	touch $@
 
+$(BEFORE)/ready:  # version 0.1.0 in an environment of its own
+	test -x $(BEFORE)/bin/python || $(PYTHON) -m venv $(BEFORE)
+	rm -rf build/before && mkdir -p build/before
+	git archive $(FIRST) | tar -x -C build/before
+	$(BEFORE)/bin/python $(PIP) ./build/before
+	touch $@
+
 clean:
-	rm -rf $(VENV) $(PEERS) build
+	rm -rf $(VENV) $(PEERS) $(BEFORE) build

@@ -14,7 +14,7 @@ template <class T>
 struct Rows {
     std::vector<T> features, scores;
     double centres[kPanelBlock * kCentres];
-    explicit Rows(std::int64_t k) : features(kPanelBlock * (k + 1)), scores(kPanelBlock * k) {}
+    Rows(std::int64_t count, std::int64_t k) : features(count * (k + 1)), scores(count * k) {}
 };
 
 // rows.scores = u + D x + b of `count` rows.
@@ -78,7 +78,7 @@ template <class T>
 void add_linear_mixture(const T* logits, std::int64_t n, std::int64_t k, const LinearPart<T>* parts, std::int64_t count,
                         int threads, T* out) {
     for_blocks(n, k, threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
-        Rows<T> rows(k);
+        Rows<T> rows(std::min(kPanelBlock, last - first), k);
         for (std::int64_t i = first; i < last; i += kPanelBlock)
             add_rows_of(logits + i * k, std::min(kPanelBlock, last - i), k, parts, count, rows, out + i * k);
     });

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +42,7 @@ from .validation.saturation import (
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Calibrator"]
+__all__ = ["Calibrator", "Term"]
 
 
 class Calibrator(ClassifierMixin, BaseEstimator):
@@ -99,6 +99,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     _sums_to_one: ClassVar[bool] = True  # False for events that may happen together
     _zeros_lowest: ClassVar[bool] = False  # a zero is read as less than what else was seen: answers never fall
     _learnt: ClassVar[tuple[str, ...]] = ()  # fitted attributes that hold what was learnt, for `n_parameters_`
+    _parameter_names: ClassVar[tuple[str, ...]]
     _made_as: str = ""  # the registered name that `calibrant.make` was asked for
     _state: ClassVar[Mapping[str, Any] | None] = None  # what each fitted attribute must be, see `invariants`
     _state_of_all: ClassVar[Mapping[str, Any]] = {  # those that this class sets; parts of maps have some of them
@@ -125,6 +126,15 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     @property
     def _zeros_in_order(self) -> bool:
         return self._zeros_lowest
+
+    @property
+    def _needs(self) -> str:
+        """Scores or embeddings, as the traits say; operators know it without looking at all their parts."""
+        return self.traits.needs
+
+    def _terms(self) -> list[Term]:
+        """The fitted map as a weighted sum of chains of maps; those that are such a sum override it."""
+        return [Term((), self, 1.0)]
 
     @property
     def called(self) -> str:
@@ -168,7 +178,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
 
     def _given(self, scores: Any, y: Any, sample_weight: Any) -> Given:
         """Check what the user gave, and return it as data."""
-        embedded = self.traits.needs == "embeddings"
+        embedded = self._needs == "embeddings"
         if isinstance(scores, Scan):
             refuse_beside_a_scan(y, sample_weight)
             reading = None if self._sees_zeros else self.saturated
@@ -200,7 +210,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             self.classes_ = np.arange(data.n_classes)
         report = self._fit(data)
         if check and report.held_out_after is None:
-            before = softmax if self.traits.needs == "scores" else Frequencies(data.class_weights)
+            before = softmax if self._needs == "scores" else Frequencies(data.class_weights)
             report = cross_validate(report, data, self._fit_copy, before)
         self.fit_report_ = report
         return report
@@ -219,7 +229,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         if self.traits.preserves_accuracy:
             return self.classes_[valid.logits.argmax(axis=1)]
         p = self._map(valid.logits)
-        return self.classes_[best_column(p, p if self.traits.needs == "embeddings" else valid.logits)]
+        return self.classes_[best_column(p, p if self._needs == "embeddings" else valid.logits)]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted map to one file (no pickle); `calibrant.load` reads it back, exactly.
@@ -314,11 +324,18 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         copy._made_as = self._made_as
         return copy
 
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        """As in scikit-learn, which would read the constructor anew for every copy of a map."""
+        if "_parameter_names" not in vars(cls):
+            cls._parameter_names = tuple(super()._get_param_names())
+        return list(cls._parameter_names)
+
     def _check_parameters(self) -> None:
         check_parameters(self, {"inputs": OneOf("logits", "probabilities"), **self._constraints})
 
     def _read(self, scores: Any) -> Scores:
-        return as_embeddings(scores) if self.traits.needs == "embeddings" else as_scores(scores, self.inputs)
+        return as_embeddings(scores) if self._needs == "embeddings" else as_scores(scores, self.inputs)
 
     def _scores_to_map(self, scores: Any) -> Scores:
         check_is_fitted(self, "fit_report_")
@@ -347,7 +364,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         known = getattr(self, "feature_names_in_", None)
         if valid.columns is None or (known is not None and list(known) == list(valid.columns)):
             return valid
-        order = column_order(valid.columns, known, None if self.traits.needs == "embeddings" else self.classes_)
+        order = column_order(valid.columns, known, None if self._needs == "embeddings" else self.classes_)
         if order is None:
             return valid
         return replace(
@@ -355,6 +372,14 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             logits=np.ascontiguousarray(valid.logits[:, order]),
             columns=tuple(valid.columns[i] for i in order),
         )
+
+
+class Term(NamedTuple):
+    """Fitted maps one after the other, links and then the last, and the weight of their answer in a sum."""
+
+    links: tuple[Calibrator, ...]
+    last: Calibrator
+    weight: float
 
 
 @dataclass(frozen=True, eq=False)

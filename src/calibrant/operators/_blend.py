@@ -2,43 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from ..arrays import keep_top
-from ..calibrator import Calibrator
+from ..calibrator import Calibrator, Term
 from ..maps.scaling._linear_stack import LinearMap, LinearStack
 from ..maps.scaling.trivial import Uniform
 from ..types import Array, Floats
 from ..validation.saturation import finite_logs
+from ._parts import alike
 from .chain import Chain
 
 __all__ = ["Blend", "matrices_of"]
 
-Weighed = tuple[Callable[[Floats], Floats], float]
+Links = tuple[Calibrator, ...]
 
 
 class Blend:
-    """Σ wᵢ pᵢ of fitted parts: chains that begin alike share that answer, and linear maps share a sweep."""
+    """Σ wᵢ pᵢ of fitted parts, taken apart into chains: what begins alike shares links, linear maps share a sweep."""
 
     def __init__(self, parts: list[Calibrator], weights: Array) -> None:
         weighed = list(zip(parts, weights.tolist(), strict=True))
         self._level = sum(weight for part, weight in weighed if type(part) is Uniform)
         self._keeps = all(part.traits.preserves_accuracy for part in parts)
         self._groups = _grouped([(part, w) for part, w in weighed if w > 0 and type(part) is not Uniform])
-        group = self._groups[0] if len(self._groups) == 1 else None
-        single = group is not None and group.link is None and group.stack is None and len(group.answers) == 1
-        self._only = group.answers[0] if group is not None and single else None
+        answers = self._groups[0].answers if len(self._groups) == 1 else []
+        single = len(answers) == 1 and not self._groups[0].links and self._groups[0].stack is None
+        self._only = answers[0] if single else None
 
     def __call__(self, logits: Floats) -> Floats:
         """Return the mixture's probabilities."""
         logits = np.ascontiguousarray(logits)
         total = np.empty_like(logits)
         total.fill(self._level / logits.shape[1])
+        linked: dict[Links, Floats] = {(): logits}
         for group in self._groups:
-            group.add_to(total, logits)
+            group.add_to(total, _behind(group.links, linked))
         return keep_top(total, logits) if self._keeps else total
 
     def link_logits(self, logits: Floats) -> Floats:
@@ -56,38 +58,54 @@ def matrices_of(parts: list[Calibrator]) -> list[Array]:
 
 
 class _Group(NamedTuple):
-    """Parts that see the same rows: the scores, or the answer of a link that is the first of each."""
+    """Maps that see the same rows: what links make of the scores."""
 
-    link: Calibrator | None
+    links: Links
     stack: LinearStack | None  # of the linear maps
-    answers: list[Weighed]  # of the others
+    answers: list[tuple[Callable[[Floats], Floats], float]]  # of the others
 
-    def add_to(self, total: Floats, logits: Floats) -> None:
-        rows = logits if self.link is None else self.link.link_logits(logits)
+    def add_to(self, total: Floats, rows: Floats) -> None:
         if self.stack is not None:
             self.stack.add_to(total, rows)
         for answer, weight in self.answers:
             total += answer(rows) * weight
 
 
-def _grouped(weighed: Sequence[tuple[Calibrator, float]]) -> list[_Group]:
-    links: dict[int, Calibrator | None] = {}
-    members: dict[int, list[tuple[Calibrator, float]]] = {}
-    for part, weight in weighed:
-        link = part.parts_[0] if isinstance(part, Chain) and len(part.parts_) > 1 else None
-        links[id(link)] = link
-        members.setdefault(id(link), []).append((part, weight))
-    return [_group(link, members[key]) for key, link in links.items()]
+def _behind(links: Links, linked: dict[Links, Floats]) -> Floats:
+    """Return what links make of the scores, from what is known of the first of them."""
+    if links not in linked:
+        linked[links] = links[-1].link_logits(_behind(links[:-1], linked))
+    return linked[links]
 
 
-def _group(link: Calibrator | None, weighed: list[tuple[Calibrator, float]]) -> _Group:
-    linear: list[tuple[LinearMap, float]] = []
-    answers: list[Weighed] = []
+def _grouped(weighed: list[tuple[Calibrator, float]]) -> list[_Group]:
+    """Sort the terms of all parts by their links; maps that are alike are one, with the sum of their weights."""
+    known: list[Calibrator] = []
+    groups: dict[Links, list[Term]] = {}
     for part, weight in weighed:
-        behind = part.parts_[-1] if isinstance(part, Chain) and len(part.parts_) == 2 else part
-        if isinstance(behind, LinearMap):
-            linear.append((behind, weight))
-        else:
-            answers.append((part.map_behind if isinstance(part, Chain) and link is not None else part._map, weight))
-    stack = LinearStack([part.linear for part, _ in linear], [weight for _, weight in linear]) if linear else None
-    return _Group(link, stack, answers)
+        for term in part._terms():
+            links = tuple(_known(link, known) for link in term.links)
+            own = Term(links, _known(term.last, known), weight * term.weight)
+            members = groups.setdefault(links, [])
+            same = next((i for i, other in enumerate(members) if other.last is own.last), None)
+            if same is None:
+                members.append(own)
+            else:
+                members[same] = own._replace(weight=own.weight + members[same].weight)
+    return [_group(links, members) for links, members in groups.items()]
+
+
+def _known(map_: Calibrator, known: list[Calibrator]) -> Calibrator:
+    """Return the first map that is like this one, which may be itself."""
+    for other in known:
+        if alike(map_, other):
+            return other
+    known.append(map_)
+    return map_
+
+
+def _group(links: Links, terms: list[Term]) -> _Group:
+    linear = [(term.last.linear, term.weight) for term in terms if isinstance(term.last, LinearMap)]
+    others = [(term.last._map, term.weight) for term in terms if not isinstance(term.last, LinearMap)]
+    stack = LinearStack([one for one, _ in linear], [weight for _, weight in linear]) if linear else None
+    return _Group(links, stack, others)

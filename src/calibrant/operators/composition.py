@@ -54,6 +54,10 @@ class Composition(Calibrator):
             part._check_parameters()
         self._check_parts()
 
+    @property
+    def _needs(self) -> str:
+        return self.parts[0]._needs
+
     def _count_parameters(self) -> float:
         return sum(part._count_parameters() for part in self.parts_)
 

@@ -107,6 +107,10 @@ class OneVsRest(Calibrator):
             "binary", promise, "each class", growth if shared else f"K·{growth}", sees=self.binary_map.traits.sees
         )
 
+    @property
+    def _needs(self) -> str:
+        return "scores"
+
     def predict_marginals(self, scores: Any) -> Floats:
         """Return each class' probability against the rest, before normalisation: (n, K), rows need not sum to 1."""
         return self._marginals(self._scores_to_map(scores).logits)

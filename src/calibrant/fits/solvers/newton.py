@@ -25,6 +25,7 @@ SINGLE = 1e-7  # of a value: sums of losses in single precision are known no bet
 _NEAR = 100.0  # times the tolerance: a bin of sure rows has a small loss, but the rounding of many rows
 _ULPS = 1e-15  # an unknown as close to its bound as this part of its step's ends is on it
 _GENTLE = 3  # cuts of a step to no less than a tenth; one that is still too long is cut ever more boldly
+_LEAST_CUT = 0.25  # where a loss has risen much, the parabola through it says little: shorter steps cost passes
 _CURVED = 0.1  # part of a last step's promise that curvature must account for, or it is not taken unseen
 
 
@@ -155,16 +156,18 @@ class _Search:
         return np.clip(trial, self.low, self.high)
 
     def _cut(self, those: Mask, value: Array, promised: Array) -> None:
-        """Shorten steps to the minimum of the parabola through what is known: to a half at most, a tenth at least.
+        """Shorten steps to the minimum of the parabola through what is known.
 
-        After three cuts it is a tenth at most, and 10⁻², 10⁻⁴, 10⁻⁸ … at least.
+        To a half at most and a quarter at least, or a tenth where the value there is no number. After three cuts it is
+        a tenth at most, and 10⁻², 10⁻⁴, 10⁻⁸ … at least.
         """
         if not those.any():
             return
         rise = np.where(self.finite, value - self.sums.value, np.inf)[those] + promised[those]
         best = np.divide(promised[those], 2 * rise, out=np.zeros(len(rise)), where=rise > 0)
         bold = np.clip(self.cuts[those] - _GENTLE + 1, 0, 8)
-        self.size[those] *= np.clip(best, 0.1 ** (2.0**bold), np.where(bold > 0, 0.1, 0.5))
+        least = np.where((bold == 0) & self.finite[those], _LEAST_CUT, 0.1 ** (2.0**bold))
+        self.size[those] *= np.clip(best, least, np.where(bold > 0, 0.1, 0.5))
         self.cuts[those] += 1
 
     def _accept(self, those: Mask, trial: Array, found: Sums) -> None:
