@@ -42,7 +42,7 @@ from .validation.saturation import (
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Calibrator", "Term"]
+__all__ = ["Calibrator", "Summand"]
 
 
 class Calibrator(ClassifierMixin, BaseEstimator):
@@ -132,9 +132,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         """Scores or embeddings, as the traits say; operators know it without looking at all their parts."""
         return self.traits.needs
 
-    def _terms(self) -> list[Term]:
+    def _summands(self) -> list[Summand]:
         """The fitted map as a weighted sum of chains of maps; those that are such a sum override it."""
-        return [Term((), self, 1.0)]
+        return [Summand((), self, 1.0)]
 
     @property
     def called(self) -> str:
@@ -374,7 +374,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         )
 
 
-class Term(NamedTuple):
+class Summand(NamedTuple):
     """Fitted maps one after the other, links and then the last, and the weight of their answer in a sum."""
 
     links: tuple[Calibrator, ...]

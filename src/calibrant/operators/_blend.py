@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import keep_top
-from ..calibrator import Calibrator, Term
+from ..calibrator import Calibrator, Summand
 from ..maps.scaling._linear_stack import LinearMap, LinearStack
 from ..maps.scaling.trivial import Uniform
 from ..types import Array, Floats
@@ -81,11 +81,11 @@ def _behind(links: Links, linked: dict[Links, Floats]) -> Floats:
 def _grouped(weighed: list[tuple[Calibrator, float]]) -> list[_Group]:
     """Sort the terms of all parts by their links; maps that are alike are one, with the sum of their weights."""
     known: list[Calibrator] = []
-    groups: dict[Links, list[Term]] = {}
+    groups: dict[Links, list[Summand]] = {}
     for part, weight in weighed:
-        for term in part._terms():
+        for term in part._summands():
             links = tuple(_known(link, known) for link in term.links)
-            own = Term(links, _known(term.last, known), weight * term.weight)
+            own = Summand(links, _known(term.last, known), weight * term.weight)
             members = groups.setdefault(links, [])
             same = next((i for i, other in enumerate(members) if other.last is own.last), None)
             if same is None:
@@ -104,7 +104,7 @@ def _known(map_: Calibrator, known: list[Calibrator]) -> Calibrator:
     return map_
 
 
-def _group(links: Links, terms: list[Term]) -> _Group:
+def _group(links: Links, terms: list[Summand]) -> _Group:
     linear = [(term.last.linear, term.weight) for term in terms if isinstance(term.last, LinearMap)]
     others = [(term.last._map, term.weight) for term in terms if not isinstance(term.last, LinearMap)]
     stack = LinearStack([one for one, _ in linear], [weight for _, weight in linear]) if linear else None

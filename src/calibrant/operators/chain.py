@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from ..calibrator import Calibrator, Term
+from ..calibrator import Calibrator, Summand
 from ..errors import InvalidInput
 from ..fits.report import FitReport
 from ..formulas import Term
@@ -106,9 +106,9 @@ class Chain(Composition):
         """Return probabilities from the answer of the first link, as logits; for chains of two links or more."""
         return self.parts_[-1]._map(self._linked(self.parts_[1:-1], answer))
 
-    def _terms(self) -> list[Term]:
+    def _summands(self) -> list[Summand]:
         links = tuple(self.parts_[:-1])
-        return [term._replace(links=(*links, *term.links)) for term in self.parts_[-1]._terms()]
+        return [term._replace(links=(*links, *term.links)) for term in self.parts_[-1]._summands()]
 
     def _map_logits(self, logits: Floats) -> Floats:
         return self._linked(self.parts_, logits)

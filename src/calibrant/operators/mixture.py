@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..arrays import softmax
-from ..calibrator import Calibrator, Term
+from ..calibrator import Calibrator, Summand
 from ..errors import InvalidInput
 from ..fits.judge import compare_losses, estimate, judged
 from ..fits.likely import likely_best, loss_moments
@@ -206,14 +206,14 @@ class Mixture(Composition):
     def _map(self, logits: Floats) -> Floats:
         return self._blend(logits)
 
-    def _terms(self) -> list[Term]:
+    def _summands(self) -> list[Summand]:
         """The terms of all parts; a mixture that keeps the top label stays one: it looks at the sum for that."""
         if self.traits.preserves_accuracy:
-            return super()._terms()
+            return super()._summands()
         weighed = [
             (part, weight) for part, weight in zip(self.parts_, self.weights_.tolist(), strict=True) if weight > 0
         ]
-        return [term._replace(weight=weight * term.weight) for part, weight in weighed for term in part._terms()]
+        return [term._replace(weight=weight * term.weight) for part, weight in weighed for term in part._summands()]
 
     def link_logits(self, logits: Floats) -> Floats:
         """Return the answer as finite logits, see `Calibrator.link_logits`."""

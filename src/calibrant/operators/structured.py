@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..arrays import softmax
-from ..calibrator import Calibrator, Term
+from ..calibrator import Calibrator, Summand
 from ..fits.judge import estimate
 from ..fits.report import FitReport
 from ..formulas import Term
@@ -110,8 +110,8 @@ class StructuredScaling(Calibrator):
             return ["own"]
         return ["own", "centred"] if k > _MANY else ["own", "centred", "plain"]
 
-    def _terms(self) -> list[Term]:
-        return self.chain_._terms()
+    def _summands(self) -> list[Summand]:
+        return self.chain_._summands()
 
     def _count_parameters(self) -> float:
         return self.chain_._count_parameters()
