@@ -22,6 +22,6 @@ def test_the_code_runs_as_pasted(tmp_path, monkeypatch, capsys):
     plt.close("all")
 
 
-@pytest.mark.parametrize("name", ["monitor.png"])
+@pytest.mark.parametrize("name", ["monitor.png", "evidence/watching.md"])
 def test_what_the_page_shows_is_there(name):
     assert (Path(__file__).parents[2] / "docs" / name).is_file()
