@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from .maps.scaling.trivial import Uniform as Uniform
     from .maps.scaling.vector import VectorScaling as VectorScaling
     from .metrics.measuring import measure as measure
+    from .monitoring.expected import estimate_performance as estimate_performance
+    from .operators.by_group import ByGroup as ByGroup
     from .operators.chain import Chain as Chain
     from .operators.mixture import Mixture as Mixture
     from .operators.multi_label import MultiLabel as MultiLabel
@@ -62,6 +64,7 @@ _PLACES = {
     "Binning": "maps.binary.binning",
     "AutoCalibrator": "selection.auto",
     "BinwiseTemperatureScaling": "maps.scaling.binwise",
+    "ByGroup": "operators.by_group",
     "CalibrantError": "errors",
     "CalibratedModel": "calibrated_model",
     "CalibrationWarning": "errors",
@@ -91,6 +94,7 @@ _PLACES = {
     "Uniform": "maps.scaling.trivial",
     "VennAbers": "maps.binary.venn_abers",
     "VectorScaling": "maps.scaling.vector",
+    "estimate_performance": "monitoring.expected",
     "compare": "selection.compare",
     "export": "exports.writing",
     "get_threads": "threads",

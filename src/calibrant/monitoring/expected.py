@@ -1,0 +1,160 @@
+"""Performance without labels: what calibrated probabilities say they will be right about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidInput, caution
+from ..types import Array
+from ..validation import as_weights
+
+__all__ = ["ExpectedPerformance", "Figure", "estimate_performance"]
+
+_Z = 1.959963984540054  # of a 95 % interval
+_FEW = 0.5  # share of the rows below which weights leave too few of them
+_DRAWS = 200  # of labels, for the spread of the area under the curve
+
+
+@dataclass(frozen=True)
+class Figure:
+    """An expected value and its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.4f} [{self.low:.4f}, {self.high:.4f}]"
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedPerformance:
+    """What to expect of rows without labels.
+
+    Attributes
+    ----------
+    accuracy, log_loss, brier : Figure
+        Intervals are for what these rows' labels will show, were the probabilities true.
+    auroc : Figure or None
+        Of the second class, for two classes.
+    confusion : array of shape (K, K)
+        Expected share of the rows by true class (rows) and predicted class (columns).
+    rows : int
+    effective_rows : float
+        (Σw)² / Σw².
+    """
+
+    accuracy: Figure
+    log_loss: Figure
+    brier: Figure
+    auroc: Figure | None
+    confusion: Array
+    rows: int
+    effective_rows: float
+
+    def __str__(self) -> str:
+        lines = [f"accuracy  {self.accuracy}", f"log-loss  {self.log_loss}", f"Brier     {self.brier}"]
+        lines += [f"AUROC     {self.auroc}"] if self.auroc is not None else []
+        return "\n".join([*lines, f"{self.rows} rows without labels, {self.effective_rows:.0f} effective"])
+
+
+def estimate_performance(
+    map: Any, scores: Any, *, sample_weight: Any = None, random_state: int = 0
+) -> ExpectedPerformance:
+    """Estimate accuracy, log-loss, confusion and area under the curve of rows without labels (CBPE).
+
+    If the probabilities p are true, the accuracy to expect is the mean of p at the predicted class, the log-loss the
+    mean entropy, and an event with probability p counts as p of a positive and 1 - p of a negative. Right where inputs
+    have shifted but P(label | scores) has not; nothing here can see a shift of that.
+
+    Parameters
+    ----------
+    map : Calibrator
+        Fitted, so that its probabilities are as true as can be; anything with `predict_proba` and `predict`.
+    scores : array-like of shape (n, K) or (n,)
+    sample_weight : array-like of shape (n,), optional
+        As for rows that stand for others. Where they leave few effective rows, it warns.
+    random_state : int
+        Of the drawn labels behind the interval of the area under the curve.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> map = calibrant.make("platt", inputs="probabilities").fit(p, (rng.random(2000) < p).astype(int))
+    >>> round(calibrant.estimate_performance(map, rng.random(2000)).accuracy.value, 1)
+    0.8
+    """
+    if not hasattr(map, "predict_proba"):
+        raise InvalidInput("estimate_performance needs a fitted map", seen=type(map).__name__)
+    p = np.asarray(map.predict_proba(scores), dtype=np.float64)
+    given = as_weights(sample_weight, len(p))
+    w = np.ones(len(p)) if given is None else given
+    effective = float(w.sum() ** 2 / (w @ w))
+    if effective < _FEW * np.count_nonzero(w):
+        caution(f"the weights leave {effective:.0f} effective rows of {np.count_nonzero(w)}: the estimates rest on few")
+    classes = list(np.asarray(map.classes_).tolist())
+    named = {label: k for k, label in enumerate(classes)}
+    chosen = np.array([named[label] for label in np.asarray(map.predict(scores)).tolist()])
+    share, rows = w / w.sum(), np.arange(len(p))
+    right = p[rows, chosen]
+    confusion = np.zeros((p.shape[1], p.shape[1]))
+    np.add.at(confusion.T, chosen, share[:, None] * p)
+    return ExpectedPerformance(
+        _figure(share, right, right * (1 - right), 0.0, 1.0),
+        _log_loss(share, p),
+        _brier(share, p),
+        _auroc(p[:, 1], w, random_state) if p.shape[1] == 2 else None,
+        confusion,
+        len(p),
+        effective,
+    )
+
+
+def _figure(share: Array, mean: Array, variance: Array, low: float = -np.inf, high: float = np.inf) -> Figure:
+    """Return Σ s m with the interval of independent labels: ± z √(Σ s² v)."""
+    value, error = float(share @ mean), float(np.sqrt(share**2 @ variance))
+    return Figure(value, max(value - _Z * error, low), min(value + _Z * error, high))
+
+
+def _log_loss(share: Array, p: Array) -> Figure:
+    """The mean entropy; a row's loss is -log p_k with probability p_k."""
+    surprise = -np.log(np.maximum(p, 1e-300))
+    mean = (p * surprise).sum(axis=1)
+    return _figure(share, mean, (p * surprise**2).sum(axis=1) - mean**2, 0.0)
+
+
+def _brier(share: Array, p: Array) -> Figure:
+    """The expected squared distance to the label: Σ p² - 2 p_k + 1 with probability p_k."""
+    loss = (p**2).sum(axis=1, keepdims=True) - 2 * p + 1
+    mean = (p * loss).sum(axis=1)
+    return _figure(share, mean, (p * loss**2).sum(axis=1) - mean**2, 0.0)
+
+
+def _auroc(p: Array, w: Array, seed: int) -> Figure | None:
+    """The expected area, from pairs that weigh p of a positive and 1 - p of a negative; ties count a half."""
+    _, place = np.unique(p, return_inverse=True)
+    value = _area(place, w * p, w * (1 - p))
+    if not np.isfinite(value):
+        return None
+    rng = np.random.default_rng(seed)
+    drawn = [_area(place, w * y, w * ~y) for y in (rng.random(len(p)) < p for _ in range(_DRAWS))]
+    known = np.array([area for area in drawn if np.isfinite(area)])
+    if len(known) < _DRAWS // 2:
+        return Figure(value, 0.0, 1.0)
+    error = float(np.sqrt(np.mean((known - known.mean()) ** 2)))
+    return Figure(value, max(value - _Z * error, 0.0), min(value + _Z * error, 1.0))
+
+
+def _area(place: NDArray[Any], positives: Array, negatives: Array) -> float:
+    count = int(place.max()) + 1
+    up, down = np.bincount(place, positives, count), np.bincount(place, negatives, count)
+    pairs = up.sum() * down.sum()
+    below = np.cumsum(down) - down
+    return float(up @ (below + 0.5 * down) / pairs) if pairs > 0 else float("nan")

@@ -1,0 +1,202 @@
+"""One map for all rows, and for each group of them a deviation that is shrunk towards it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays import best_column, softmax
+from ..calibrator import Calibrator
+from ..errors import InvalidInput, caution
+from ..fits.judge import tell
+from ..fits.report import FitReport
+from ..parameters import AnyOf, Instance, OneOf
+from ..passes import Data
+from ..traits import Traits
+from ..types import Array, Floats, Integers
+from ..validation import as_groups, as_weights
+from ._group_effects import find_effects, shifted
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["ByGroup"]
+
+
+class ByGroup(Calibrator):
+    """softmax(z + α_g + β_g (z - z̄)): the common map's logits z, with a level and a slope of each group's own.
+
+    All groups are fitted with the prior u_g = (α_g, β_g) ~ N(0, T), whose variances maximise the evidence: groups with
+    few rows stay close to the common map, groups with many go where their rows say, and where groups do not differ all
+    of them get the common map. No number of rows is too small. A group that was not seen gets the common map.
+
+    Parameters
+    ----------
+    map : Calibrator
+        Cloned, not changed.
+    groups : str, optional
+        Name of the column of a frame that says the group; else pass ``groups=`` to `fit` and `predict_proba`.
+    inputs, classes, saturated
+        See `Calibrator`.
+
+    Attributes
+    ----------
+    map_ : Calibrator
+        The common map.
+    names_ : array of shape (G,)
+    effects_ : array of shape (G, K + 1)
+        (α_g, β_g).
+    centre_ : array of shape (K,)
+        z̄.
+    variances_ : array of shape (2,)
+        Of levels and of slopes between groups; zeros where groups do not differ.
+    effective_ : array of shape (G,)
+        How many numbers of its own each group's rows determine.
+    """
+
+    _identifier = "by-group"
+    _constraints: ClassVar[Mapping[str, Any]] = {
+        "map": Instance((Calibrator,), "a calibrator"),
+        "groups": AnyOf(OneOf(None), Instance((str,), "the name of a column")),
+    }
+    map_: Calibrator
+    names_: NDArray[Any]
+    effects_: Array
+    centre_: Array
+    variances_: Array
+    effective_: Array
+
+    def __init__(
+        self,
+        map: Calibrator,
+        groups: str | None = None,
+        *,
+        inputs: str = "logits",
+        classes: Any = None,
+        saturated: str = "small",
+    ) -> None:
+        self.map = map
+        self.groups = groups
+        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+
+    @property
+    def traits(self) -> Traits:
+        """Those of the common map, with a level for each class and a slope a group; rows are seen in memory."""
+        inner = self.map.traits
+        return Traits(inner.shape, "nothing", inner.calibrates, f"{inner.parameters} + groups·K", inner.needs, "sample")
+
+    def fit(self, scores: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None) -> Self:
+        """Fit the common map, then the groups' deviations from it.
+
+        Parameters
+        ----------
+        scores, y, sample_weight
+            See `Calibrator`; a frame may hold the groups' column.
+        groups : array-like of shape (n,), optional
+            The group of each row, where it is no column of the scores.
+        """
+        self._check_parameters()
+        scores, given_groups = self._parted(scores, groups)
+        given = self._given(scores, y, sample_weight)
+        block = given.data.rows()
+        places, self.names_ = as_groups(given_groups, block.n if sample_weight is None else len(sample_weight))
+        weights = as_weights(sample_weight, len(places))
+        if weights is not None and not weights.all():
+            places = places[weights > 0]
+        self.classes_, self.zero_ = given.classes, given.zero
+        self.n_samples_ = given.data.n
+        self._remember_columns(given.columns, given.data.columns)
+        self.map_ = self.map.unfitted()
+        report = self.map_.fit_data(given.data, check=True)
+        z = self.map_.link_logits(block.logits).astype(np.float64)
+        z -= z.mean(axis=1, keepdims=True)
+        w = block.weight_array
+        self.centre_ = w @ z / w.sum()
+        found = find_effects(z, block.labels, w, places, self.centre_)
+        self.effects_, self.variances_, self.effective_ = found.values, found.variances, found.effective
+        self.fit_report_ = self._report(given.data, report, z, places, found.rounds)
+        tell(self.fit_report_, self.called)
+        return self
+
+    def predict_proba(self, scores: Any, groups: Any = None) -> Floats:
+        """Return calibrated probabilities; rows of groups that were not seen get the common map."""
+        return self._answers(scores, groups)[0]
+
+    def predict(self, scores: Any, groups: Any = None) -> NDArray[Any]:
+        """Return the most probable class of each row."""
+        p, logits = self._answers(scores, groups)
+        return self.classes_[best_column(p, logits)]
+
+    def _answers(self, scores: Any, groups: Any) -> tuple[Floats, Floats]:
+        scores, given = self._parted(scores, groups)
+        logits = self._scores_to_map(scores).logits
+        names = np.asarray(given)
+        if names.shape != (len(logits),):
+            raise InvalidInput("groups must name one group a row", seen=f"shape {names.shape} for {len(logits)} rows")
+        known = {name: g for g, name in enumerate(self.names_.tolist())}
+        places = np.array([known.get(name, -1) for name in names.tolist()], dtype=np.int64)
+        if (places < 0).any():
+            strangers = set(names[places < 0].tolist())
+            caution(
+                f"{(places < 0).sum()} rows of {len(strangers)} groups that were not seen get the common map, "
+                f"such as {min(map(repr, strangers))}"
+            )
+        z = self.map_.link_logits(logits).astype(np.float64)
+        z -= z.mean(axis=1, keepdims=True)
+        effects = np.vstack([self.effects_, np.zeros(self.effects_.shape[1])])[places]
+        return softmax(shifted(z, self.centre_, effects)).astype(logits.dtype), logits
+
+    def _map(self, logits: Floats) -> Floats:
+        """The common map: for rows of no known group."""
+        return self.map_._map(logits)
+
+    def _report(self, data: Data, common: FitReport, z: Array, places: Integers, rounds: int) -> FitReport:
+        """Take from the common map's held-out loss what the groups gain, less what their rows determine (Akaike)."""
+        block = data.rows()
+        w, rows = block.weight_array, np.arange(block.n)
+        losses = []
+        for effects in (np.zeros_like(self.effects_), self.effects_):
+            p = softmax(shifted(z, self.centre_, effects[places]))
+            losses.append(-float(w @ np.log(np.maximum(p[rows, block.labels], 1e-300))) / w.sum())
+        gain = losses[0] - losses[1]
+        held = None if common.held_out_after is None else common.held_out_after - gain + self.effective_.sum() / w.sum()
+        return FitReport(
+            common.iterations + rounds,
+            common.converged,
+            common.loss,
+            common.loss_before,
+            common.loss_after - gain,
+            common.held_out_before,
+            held,
+            common.held_out_error,
+            messages=common.messages,
+            details={"groups": len(self.names_), "effective_parameters": float(self.effective_.sum())},
+        )
+
+    def _parted(self, scores: Any, groups: Any) -> tuple[Any, Any]:
+        """Return the scores without the groups' column, and the groups."""
+        if self.groups is None:
+            if groups is None:
+                raise InvalidInput(
+                    "ByGroup needs the group of each row", hint="pass groups=, or ByGroup(…, groups='column')"
+                )
+            return scores, groups
+        if groups is not None:
+            raise InvalidInput("groups were given twice: as an argument and as the column " + repr(self.groups))
+        if not hasattr(scores, "columns") or self.groups not in list(scores.columns):
+            raise InvalidInput(
+                "the scores have no column of groups", seen=type(scores).__name__, allowed=repr(self.groups)
+            )
+        column = np.asarray(scores[self.groups])
+        rest = scores.drop(columns=self.groups) if hasattr(scores, "loc") else scores.drop(self.groups)
+        return rest, column
+
+    def _count_parameters(self) -> float:
+        return self.map_._count_parameters() + float(self.effective_.sum()) + 2
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self.map._check_parameters()
