@@ -13,7 +13,7 @@ from tests.exports.export_cases import ALL, fitted, hard_rows, quietly
 
 from calibrant import CalibrantError, PlattScaling, exports
 
-STEEP = {"irova", "isotonic-s", "irm", "irova-ts", "irova-ets", "irm-ts", "blend", "spline", "isotonic-centred"}
+STEEP = {"irova", "isotonic-s", "irm", "irova-ts", "irova-ets", "irm-ts", "blend", "spline", "isotonic-centred", "venn-abers"}
 EVALUATE = """
 const { calibrant } = require(process.argv[1]);
 const fs = require("fs");

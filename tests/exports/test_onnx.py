@@ -13,7 +13,7 @@ runtime = pytest.importorskip("onnxruntime")
 # Between two knots of an isotonic map lies as steep a rise as neighbouring scores are close, and scores in single
 # precision are known to about 1e-7 of themselves: what follows from that. All others answer to a few units in the last
 # place (1.2e-7 in single precision, 2.2e-16 in double).
-STEEP = {"irova", "isotonic-s", "irm", "irova-ts", "irova-ets", "irm-ts", "blend", "spline", "isotonic-centred"}
+STEEP = {"irova", "isotonic-s", "irm", "irova-ts", "irova-ets", "irm-ts", "blend", "spline", "isotonic-centred", "venn-abers"}
 SINGLE, SINGLE_STEEP, DOUBLE = 2e-6, 2e-4, 1e-10
 
 

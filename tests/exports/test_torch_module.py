@@ -9,7 +9,7 @@ from tests.exports.export_cases import ALL, fitted, hard_rows, quietly
 from calibrant import Binning, CalibrantError, PlattScaling, exports
 
 torch = pytest.importorskip("torch")
-STEEP = {"irova", "isotonic-s", "irm", "irova-ts", "irova-ets", "irm-ts", "blend", "spline", "isotonic-centred"}
+STEEP = {"irova", "isotonic-s", "irm", "irova-ts", "irova-ets", "irm-ts", "blend", "spline", "isotonic-centred", "venn-abers"}
 
 
 @pytest.mark.parametrize("name", ALL)

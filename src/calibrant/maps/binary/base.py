@@ -62,8 +62,9 @@ class BinaryMap(Calibrator):
         return ColumnStack([fitted._map_scores for fitted in maps], groups)
 
     def _lifted_formula(self, maps: list[BinaryMap], groups: Integers, odds: Term) -> Term:
-        """What `_stacked` answers, as a formula; column by column, unless overridden."""
-        return as_rows([maps[group]._score_formula(odds.column(k)) for k, group in enumerate(groups.tolist())])
+        """What `_stacked` answers, as a formula."""
+        found = self._stacked(maps, groups, np.dtype(np.float64)).formula(odds)
+        return super()._formula(odds) if found is None else found
 
     def _score_formula(self, odds: Term) -> Term:
         """The probabilities of log-odds of one class."""

@@ -12,7 +12,6 @@ from ... import _core
 from ...arrays import softmax
 from ...fits.judge import mean_losses
 from ...fits.report import FitReport
-from ...formulas import Term
 from ...invariants import Values
 from ...parameters import Number, OneOf
 from ...passes import Data
@@ -126,9 +125,6 @@ class Isotonic(BinaryMap):
             steps=not self.interpolate,
             epsilon=self.epsilon if self.strict else 0.0,
         )
-
-    def _lifted_formula(self, maps: list[BinaryMap], groups: Integers, odds: Term) -> Term:
-        return self._stacked(maps, groups, np.float64).formula(odds)
 
     @property
     def _resolution(self) -> float:

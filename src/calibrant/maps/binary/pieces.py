@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from ... import _core
 from ...cells.fine import FineCells
 from ...errors import InvalidInput
 from ...fits.report import FitReport
+from ...formulas import Term, sigmoid
 from ...invariants import Values
 from ...passes import Data
 from ...threads import get_threads
@@ -101,6 +103,18 @@ class PieceStack(Stack):
         groups = np.zeros(odds.shape[1], dtype=np.int64) if one else self._groups
         _core.pieces_apply(odds, groups, self._starts, self._knots, self._pieces, get_threads(), out)
         return out
+
+    def formula(self, odds: Term) -> Term:
+        """Return what `answers` computes, as a formula."""
+        bounds = list(pairwise(self._starts))
+        knots = [self._knots[a:b] for a, b in bounds]
+        pieces = [self._pieces[a:b] for a, b in bounds]
+        first, last = (np.array([own[end] for own in knots])[self._groups] for end in (0, -1))
+        x = odds.clip(first, last)
+        place = x.locate([own[1:] for own in knots], self._groups)
+        t = x - place.pick(knots, self._groups)
+        c = [place.pick([own[:, power] for own in pieces], self._groups) for power in range(4)]
+        return sigmoid(c[0] + t * (c[1] + t * (c[2] + t * c[3]))).rounded()
 
 
 def clipped(cells: FineCells, clip: float) -> FineCells:

@@ -12,7 +12,6 @@ from scipy.special import expit
 
 from ...cells.fine import FineCells
 from ...fits.report import FitReport
-from ...formulas import Term
 from ...invariants import Values
 from ...parameters import Integer, OneOf
 from ...traits import Traits
@@ -99,9 +98,6 @@ class SplineCalibration(CellMap):
     def _stacked(self, maps: list[BinaryMap], groups: Integers, dtype: Any) -> CurveStack:
         fitted = [m for m in maps if isinstance(m, SplineCalibration)]
         return CurveStack([m.scores_ for m in fitted], [m.values_ for m in fitted], groups, dtype)
-
-    def _lifted_formula(self, maps: list[BinaryMap], groups: Integers, odds: Term) -> Term:
-        return self._stacked(maps, groups, np.float64).formula(odds)
 
     def _count_parameters(self) -> float:
         """The heights of the spline at its knots: the table follows from them."""

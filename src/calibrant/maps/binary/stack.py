@@ -25,6 +25,10 @@ class Stack:
         """Return the probabilities of log-odds (n, K)."""
         raise NotImplementedError
 
+    def formula(self, odds: Term) -> Term | None:
+        """Return what `answers` computes, as a formula; None where there is none."""
+        return None
+
     def marginals(self, logits: Floats) -> Floats:
         """Return each class's probability against the rest, for C-ordered logits (n, K)."""
         out = np.empty_like(logits)

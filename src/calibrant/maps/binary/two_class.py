@@ -74,6 +74,9 @@ class TwoClassMap(BinaryMap):
         p = self.parts_[0]._map(two_logits(np.ascontiguousarray(log_odds).ravel()))
         return cast("Floats", p[:, 1].reshape(log_odds.shape))
 
+    def _lifted_formula(self, maps: list[BinaryMap], groups: Integers, odds: Term) -> Term:
+        return as_rows([maps[group]._score_formula(odds.column(k)) for k, group in enumerate(groups.tolist())])
+
     def _score_formula(self, odds: Term) -> Term:
         return self.parts_[0]._formula(as_rows([(-odds).at_most(0.0), odds.at_most(0.0)])).column(1)
 
