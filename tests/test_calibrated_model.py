@@ -1,6 +1,7 @@
 """A whole classifier with calibrated probabilities."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
+    KFold,
     LeaveOneOut,
     PredefinedSplit,
     ShuffleSplit,
@@ -96,8 +98,28 @@ def test_with_ensemble_probabilities_are_averaged(data):
     map_ = TemperatureScaling().fit(scores, y)
     estimators = [LogisticRegression().fit(X[train], y[train]) for train, _ in StratifiedKFold(3).split(X, y)]
     each = [map_.predict_proba(one.decision_function(X)) for one in estimators]
-    np.testing.assert_allclose(model.predict_proba(X), np.mean(each, axis=0), atol=1e-12)
+    mean, together = np.mean(each, axis=0), np.exp(np.mean(np.log(each), axis=0))
+    share = 1 / (1 + (len(y) / 200) ** 2)  # of the geometric mean
+    wanted = (1 - share) * mean + share * together / together.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict_proba(X), wanted, atol=1e-12)
+    np.testing.assert_array_equal(model.predict(X), wanted.argmax(axis=1))
     assert len(model.fit_reports_) == 3
+
+
+def test_members_that_rule_out_different_classes_still_answer():
+    class One(ClassifierMixin, BaseEstimator):
+        def fit(self, X, y):
+            self.classes_, self.odd_ = np.unique(y), int(X[0, 0]) % 2
+            return self
+
+        def predict_proba(self, X):
+            return np.tile([[0.0, 1.0], [1.0, 0.0]][self.odd_], (len(X), 1))
+
+    X, y = np.arange(40.0)[:, None], np.tile([0, 1], 20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = CalibratedModel(One(), make("identity", saturated="exact"), cv=KFold(2)).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
 
 
 def test_agrees_with_scikit_learn(data):

@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
-from .arrays import best_column
+from .arrays import best_column, softmax
 from .calibrator import Calibrator
 from .errors import InvalidInput, caution
 from .fitted_pair import METHODS, FittedPair, Held, fit_map, hold_out, pick_method, scores_of
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 __all__ = ["CalibratedModel"]
+
+_FEW_ROWS = 200  # at which the geometric mean of an ensemble has half of the say; four per cent at 1,000
+_NO_SHARE = 0.01  # that is not worth its logarithms: from 2,000 rows on
 
 
 class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -48,7 +51,8 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Where scores come from. The first two give logits, the last probabilities. "auto" takes the first of the
         three, in this order, that the estimator has; the values play no role.
     ensemble : bool
-        True: one estimator a split, whose calibrated probabilities are averaged. False: one estimator, fitted on all
+        True: one estimator a split, whose calibrated probabilities are averaged (by their geometric mean rather than
+        their mean where rows are few). False: one estimator, fitted on all
         rows. Either way there is one map, fitted on the held-out scores of all splits together: a map for each split
         would learn from a fifth of the rows.
     n_jobs : int, optional
@@ -115,6 +119,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         y = _target(y)
         X, y, sample_weight = indexable(X, y, sample_weight)
         weights = as_weights(sample_weight, len(y))
+        self._held_weight = float(len(y) if weights is None else weights.sum())
         routed = self._routed(sample_weight, fit_params)
         self.response_method_ = pick_method(self.estimator, self.response_method)
         if self._is_prefit:
@@ -130,17 +135,32 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return calibrated probabilities of shape (n, K), averaged over the ensemble."""
+        """Return calibrated probabilities of shape (n, K), averaged over the ensemble (see `ensemble`)."""
         check_is_fitted(self)
-        return _mean([pair.predict_proba(X) for pair in self.calibrated_classifiers_])
+        return self._pooled([pair.predict_proba(X) for pair in self.calibrated_classifiers_])
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row; ties are broken by the scores of the estimators."""
         check_is_fitted(self)
         scores = [pair.scores(X) for pair in self.calibrated_classifiers_]
         pairs = zip(self.calibrated_classifiers_, scores, strict=True)
-        probabilities = _mean([pair.calibrator.predict_proba(z) for pair, z in pairs])
+        probabilities = self._pooled([pair.calibrator.predict_proba(z) for pair, z in pairs])
         return self.classes_[best_column(probabilities, _mean(scores))]
+
+    def _pooled(self, answers: list[Floats]) -> Floats:
+        """Average the answers of the ensemble: by their mean, and for few rows rather by their geometric mean.
+
+        Members that differ by chance alone say less together, by their mean, than each of them knows; their geometric
+        mean does not. On 89 rows of wine the mean was up to 40 % behind in log-loss; on many rows, where members
+        differ for better reasons, it is the geometric one that is behind (docs/evidence/grid.md).
+        """
+        mean = _mean(answers)
+        share = 1.0 / (1.0 + (self._held_weight / _FEW_ROWS) ** 2)
+        if len(answers) == 1 or share < _NO_SHARE:
+            return mean
+        least = np.finfo(mean.dtype).tiny  # members that rule out different classes leave something
+        together = softmax(_mean([np.log(np.maximum(answer, least)) for answer in answers]))
+        return mean + mean.dtype.type(share) * (np.where(mean > 0, together, 0) - mean)
 
     @property
     def fit_reports_(self) -> list[Any]:

@@ -70,11 +70,22 @@ def _after_ts(then: Calibrator) -> Calibrator:
     return Chain([TemperatureScaling(), then])
 
 
+_STEP = 4.0  # nats that a step function of each class starts behind in the blend; one for all classes half of it
+
+
 def _blend() -> Calibrator:
-    """Maps of every kind, each weighed by the probability that it is the best on other rows."""
-    parts = [EnsembleTemperatureScaling(), _shared(Isotonic(strict=True)), OneVsRest(Isotonic())]
-    parts += [StructuredScaling("vector"), StructuredScaling(), OneVsRest(BayesianBinning())]
-    return Mixture(parts, weights="likely", cv=5)
+    """Maps of every kind, each weighed by the probability that it is the best on other rows.
+
+    Step functions start behind: where few rows hold few errors, folds flatter what is sure between them. With 200 rows
+    of one event and a good model, what folds said was best by step functions was up to 55 % behind on other rows
+    (docs/evidence/choice.md).
+    """
+    steps = [(_shared(Isotonic(strict=True)), _STEP / 2), (OneVsRest(Isotonic()), _STEP)]
+    steps += [(OneVsRest(BayesianBinning()), _STEP)]
+    curves = [EnsembleTemperatureScaling(), GaussianProcessCalibration(), StructuredScaling("vector")]
+    parts = [*curves, StructuredScaling(), *(part for part, _ in steps)]
+    behind = (*[0.0] * (len(parts) - len(steps)), *(nats for _, nats in steps))
+    return Mixture(parts, weights="likely", cv=5, handicaps=behind)
 
 
 _ENTRIES = [

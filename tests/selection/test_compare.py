@@ -218,15 +218,15 @@ def test_parameters_are_those_of_the_fitted_maps() -> None:
     found = compare(z, y, methods=["ts", "hoki", "kcal-logits"], cv=3)
     assert found["identity"].parameters == 0
     assert found["ts"].parameters == 1
-    counts = []
-    for split in folds(y, 3, np.random.default_rng([0, 0])):
-        fitted = calibrant.make("hoki")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            fitted.set_params(random_state=0).fit(z[split.fit], y[split.fit])
-        counts.append(fitted.n_parameters_)
-    assert found["hoki"].parameters == pytest.approx(np.mean(counts))
-    assert found["kcal-logits"].parameters > 200 * 4
+    for name in ("hoki", "kcal-logits"):
+        counts = []
+        for split in folds(y, 3, np.random.default_rng([0, 0])):
+            fitted = calibrant.make(name)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                fitted.set_params(random_state=0).fit(z[split.fit], y[split.fit])
+            counts.append(fitted.n_parameters_)
+        assert found[name].parameters == pytest.approx(np.mean(counts))
 
 
 class _Shrunk(calibrant.Identity):

@@ -278,9 +278,10 @@ class KCal(Beside):
         )
 
     def _count_parameters(self) -> float:
-        """The bandwidth, the points that are kept, and the numbers of the projection."""
+        """The bandwidth, the points that are kept or the means of the classes, and the numbers of the projection."""
         projection = (getattr(self, "projection_", None) or {}).values()
-        return 1 + self.points_.size + sum(np.size(part) for part in projection)
+        points = self.points_.size if self.support_ == "rows" else self._support().points.size
+        return 1 + points + sum(np.size(part) for part in projection)
 
     def _support(self) -> Support:
         parts = (self.points_, self.labels_, self.weights_)

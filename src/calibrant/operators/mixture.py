@@ -64,6 +64,8 @@ class Mixture(Composition):
     cv : int, optional
         For "after" and "likely": learn the weights from answers of parts that were fitted on the other folds, so that
         a part that memorises its rows is not favoured. None: from the answers on the rows they were fitted on.
+    handicaps : tuple of float, optional
+        For "likely": nats that each part is behind before its rows are looked at, as a prior has it.
     inputs, classes, saturated
         See `Calibrator`; those of the parts play no role.
 
@@ -79,6 +81,7 @@ class Mixture(Composition):
         "weights": AnyOf(OneOf("after", "joint", "likely"), Instance((tuple,), "a tuple of numbers")),
         "loss": OneOf("nll", "brier"),
         "cv": AnyOf(OneOf(None), Integer(2)),
+        "handicaps": AnyOf(OneOf(None), Instance((tuple,), "a tuple of numbers")),
     }
     weights_: Array
 
@@ -89,6 +92,7 @@ class Mixture(Composition):
         loss: str = "nll",
         cv: int | None = None,
         *,
+        handicaps: tuple[float, ...] | None = None,
         inputs: str = "logits",
         classes: Any = None,
         saturated: str = "small",
@@ -97,6 +101,7 @@ class Mixture(Composition):
         self.weights = weights
         self.loss = loss
         self.cv = cv
+        self.handicaps = handicaps
         super().__init__(inputs=inputs, classes=classes, saturated=saturated)
 
     @property
@@ -167,7 +172,7 @@ class Mixture(Composition):
         apart = [self._held_out(data, fold, folds) for fold in range(folds)]
         apart = [(rows, held) for rows, held in apart if rows.total_weight > 0]
         moments = [rows.reduce(partial(loss_moments, mixing=held)) for rows, held in apart]
-        self.weights_ = likely_best(sum(moments[1:], moments[0]), np.zeros(len(self.parts_)))
+        self.weights_ = likely_best(sum(moments[1:], moments[0]), self._behind)
         report = self._report(data, mixing, 0, True)
         compared = [
             rows.reduce(partial(compare_losses, before=softmax, after=_Mixed(held.answers, self.weights_)))
@@ -176,6 +181,11 @@ class Mixture(Composition):
         found = sum(compared[1:], compared[0])
         self._keep_chosen()
         return judged(report, found, data.total_weight * (folds - 1) / folds)
+
+    @property
+    def _behind(self) -> Array:
+        """How many nats each part is behind at the start."""
+        return np.zeros(len(self.parts_)) if self.handicaps is None else np.asarray(self.handicaps, dtype=np.float64)
 
     def _keep_chosen(self) -> None:
         """Leave out the parts without a weight."""
@@ -239,6 +249,7 @@ class Mixture(Composition):
 
     def _check_parts(self) -> None:
         self._check_weights()
+        self._check_handicaps()
         for i, part in enumerate(self.parts):
             if part.traits.needs != "scores":
                 raise InvalidInput(f"Mixture: parts[{i}] ({type(part).__name__}) needs {part.traits.needs}, not scores")
@@ -248,6 +259,17 @@ class Mixture(Composition):
                     allowed="TemperatureScaling, and maps with nothing to learn",
                     hint='use weights="after"',
                 )
+
+    def _check_handicaps(self) -> None:
+        if self.handicaps is None:
+            return
+        given = np.asarray(self.handicaps)
+        numbers = given.dtype.kind in "if" and given.shape == (len(self.parts),) and bool(np.isfinite(given).all())
+        if not numbers or self.weights != "likely" or self.cv is None:
+            raise InvalidInput(
+                'Mixture: handicaps are one number for each part, with weights="likely" and cv',
+                seen=f"{self.handicaps!r} for {len(self.parts)} parts, weights={self.weights!r}, cv={self.cv!r}",
+            )
 
     def _check_weights(self) -> None:
         if self.weights == "likely" and self.loss != "nll":
