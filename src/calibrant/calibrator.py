@@ -98,6 +98,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     _sees_zeros: ClassVar[bool] = False  # a fit is given -inf as it came, for maps that read it anew for each split
     _sums_to_one: ClassVar[bool] = True  # False for events that may happen together
     _zeros_lowest: ClassVar[bool] = False  # a zero is read as less than what else was seen: answers never fall
+    _sample_rows: ClassVar[int] = 20_000  # of data that is not in memory, for maps that need rows
     _learnt: ClassVar[tuple[str, ...]] = ()  # fitted attributes that hold what was learnt, for `n_parameters_`
     _parameter_names: ClassVar[tuple[str, ...]]
     _made_as: str = ""  # the registered name that `calibrant.make` was asked for
@@ -266,7 +267,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
 
     def _fit(self, data: Data) -> FitReport:
         """Learn from passes over the rows; a map that needs them in memory overrides `_fit_rows` instead."""
-        return self._fit_rows(data.rows())
+        return self._fit_rows(data.rows() if data.in_memory else data.pilot(self._sample_rows).rows())
 
     def _fit_rows(self, sample: Block) -> FitReport:
         raise NotImplementedError

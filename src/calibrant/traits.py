@@ -9,7 +9,7 @@ __all__ = ["Preserves", "Sees", "Target", "Traits", "most_of", "weakest"]
 
 Preserves = Literal["ranking", "top label", "nothing"]
 Target = Literal["top label", "each class", "full"]
-Sees = Literal["sums", "cells", "rows", "sample"]
+Sees = Literal["sums", "cells", "sample"]
 _STRENGTH: tuple[Preserves, ...] = ("nothing", "top label", "ranking")
 
 
@@ -30,9 +30,9 @@ class Traits:
         How the number of parameters grows: "1", "2K", "K²", "bins", "n".
     needs : str
         "scores" or "embeddings".
-    sees : {"sums", "cells", "rows", "sample"}
+    sees : {"sums", "cells", "sample"}
         How a fit sees data: by sums of a size that does not grow with the rows; by fine cells of the scores, likewise;
-        by a few numbers a row (sorted scores, distances); or by rows in memory.
+        or by rows in memory, which are a sample where all of them are not.
     """
 
     shape: str
@@ -48,7 +48,7 @@ class Traits:
         return self.preserves != "nothing"
 
 
-_SEES: tuple[Sees, ...] = ("sums", "cells", "rows", "sample")
+_SEES: tuple[Sees, ...] = ("sums", "cells", "sample")
 
 
 def most_of(ways: list[Sees]) -> Sees:

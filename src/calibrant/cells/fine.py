@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +14,11 @@ from scipy.special import expit
 
 from .. import _core
 from ..arrays import log_odds
-from ..passes import Block, Data, Rows
+from ..passes import Block, Data, Rows, together
 from ..threads import get_threads
 from .pairs import Cells
 
-__all__ = ["FineCells", "cells_apart", "cells_of_groups", "cells_of_scores"]
+__all__ = ["FineCells", "apart", "cells_apart", "cells_of_groups", "cells_of_scores"]
 
 Groups = NDArray[np.int64]
 _EXACT = (
@@ -153,15 +154,28 @@ def cells_of_groups(data: Data, groups: Groups) -> Iterator[FineCells]:
 
 def cells_apart(data: Data, groups: Groups, folds: int) -> tuple[Iterator[FineCells], Iterator[FineCells]]:
     """Return the cells of all rows, and of all but the first fold: rows are looked at as often as for one of them."""
-    rest = data.without(0, folds)
     if _few(data, groups):
-        return _exact_cells(data, groups), _exact_cells(rest, groups)
+        columns = np.flatnonzero(groups >= 0)
+        without, held = apart(data, folds, partial(class_scores, columns=columns))
+        return _cells_of(without + held, groups), _cells_of(without, groups)
     split = _split_of(data, groups)
-    without, held = (
-        part.reduce(partial(cell_sums, groups=groups, bits=split.bits, split=split))
-        for part in (rest, data.only(0, folds))
-    )
+    without, held = apart(data, folds, partial(cell_sums, groups=groups, bits=split.bits, split=split))
     return split.cells(without + held), split.cells(without)
+
+
+def apart(data: Data, folds: int, function: Callable[[Block], Any]) -> list[Any]:
+    """Return a statistic of all rows but the first fold, and of these: by one pass where rows are not in memory."""
+    parts = (data.without, data.only)
+    if data.in_memory:
+        return [part(0, folds).reduce(function) for part in parts]
+    data.plan(folds)  # once for both
+    return together(
+        data, [partial(_fold_statistic, inside=inside, folds=folds, function=function) for inside in (0, 1)]
+    )
+
+
+def _fold_statistic(data: Data, inside: int, folds: int, function: Callable[[Block], Any]) -> Any:
+    return (data.only if inside else data.without)(0, folds).reduce(function)
 
 
 def _few(data: Data, groups: Groups) -> bool:
@@ -170,8 +184,12 @@ def _few(data: Data, groups: Groups) -> bool:
 
 
 def _exact_cells(data: Data, groups: Groups) -> Iterator[FineCells]:
+    return _cells_of(data.reduce(partial(class_scores, columns=np.flatnonzero(groups >= 0))), groups)
+
+
+def _cells_of(rows: Rows, groups: Groups) -> Iterator[FineCells]:
     columns = np.flatnonzero(groups >= 0)
-    scores, labels, weights = data.reduce(partial(class_scores, columns=columns)).columns
+    scores, labels, weights = rows.columns
     alike = bool((weights == 1).all())
     for g in range(int(groups.max()) + 1):
         own = groups[columns] == g

@@ -25,6 +25,7 @@ from scipy.special import logsumexp
 from ..arrays import row_blocks, softmax
 from ..errors import caution
 from ..passes import Block, Data
+from ..passes.survey import judged_rows
 from ..types import Array, Floats, Integers
 from .report import FitReport
 
@@ -35,6 +36,7 @@ __all__ = [
     "cross_validate",
     "estimate",
     "judged",
+    "judging_rows",
     "label_losses",
     "mean_losses",
     "raw_losses",
@@ -148,6 +150,15 @@ def judged(report: FitReport, found: Comparison, trained_on: float = np.inf) -> 
     return replace(report, held_out_before=found.before, held_out_after=found.after, held_out_error=error)
 
 
+def judging_rows(held: Data) -> Data:
+    """Return rows held out, or a sample of them in memory that tells as much; all where many are alike."""
+    few = min(judged_rows(held.columns), held.n)
+    if held.known is None and held.n == few:
+        return held
+    sample = held.pilot(few)
+    return sample if sample.n == few else held
+
+
 def cross_validate(
     report: FitReport, data: Data, fit: Callable[[Data], Answer], before: Answer, folds: int = FOLDS
 ) -> FitReport:
@@ -161,9 +172,9 @@ def cross_validate(
         if rest.total_weight <= 0 or held.total_weight <= 0:
             continue
         after = fit(rest)
-        found += held.reduce(partial(compare_losses, before=before, after=after, loss=report.loss))
+        found += judging_rows(held).reduce(partial(compare_losses, before=before, after=after, loss=report.loss))
         used += 1
-        if data.size > _ONE_FOLD:
+        if data.size > _ONE_FOLD or not data.in_memory:
             break
     if not used:
         return report

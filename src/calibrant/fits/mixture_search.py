@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
-from ..passes import Data
+from ..passes import Data, together
 from ..types import Array
 from .mixing import Mixing
 from .solvers.simplex import Found, Sums, minimise_on_simplex
@@ -58,10 +60,16 @@ def best_mixture(data: Data, mixing: Mixing, alone: float, bounds: Bounds) -> Fo
     starts = _starts(first, mixing, float(np.log(alone)), (low, high))
     found = [_descend(mixing, first, w, x, (low, high), _tolerance(first, data)) for w, x in starts]
     for sample in larger:
-        found = [
-            _descend(mixing, sample, f.weights, f.beside, (low, high), _tolerance(sample, data))
-            for f in _worth_polishing(found)
-        ]
+        tolerance = _tolerance(sample, data)
+        found = together(
+            sample,
+            [
+                partial(
+                    _descend, mixing, weights=f.weights, log_betas=f.beside, bounds=(low, high), tolerance=tolerance
+                )
+                for f in _worth_polishing(found)
+            ],
+        )
     best = min(found, key=lambda f: f.value)
     return Found(best.weights, best.beside, best.value, sum(f.passes for f in found), best.converged)
 

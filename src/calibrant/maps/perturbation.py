@@ -87,7 +87,7 @@ class Hoki(Calibrator):
         "accuracy_": Number(0, 1),
         "margin_": Number(0, 0.5),
     }
-    _traits = Traits("perturbation", "nothing", "top label", "bins", sees="rows")
+    _traits = Traits("perturbation", "nothing", "top label", "bins", sees="sample")
     _labels_of_its_own = True
     _constraints: ClassVar[Mapping[str, Any]] = {
         "transformations": AnyOf(OneOf(None), Integer(1)),
@@ -157,6 +157,7 @@ class Hoki(Calibrator):
     def _fit(self, data: Data) -> FitReport:
         self.law_, self.scale_ = self._choose_noise(data)
         self.noise_ = self._draw(self.law_, data.n_classes, self.transformations)
+        data = data if data.in_memory else data.pilot(self._sample_rows)
         seen = Seen.of(data.reduce(partial(rows_seen, noise=self._noise())))
         self.margin_ = 0.5 / (float(seen.weights.sum()) + 1)
         self.accuracy_ = float(np.average(seen.right, weights=seen.weights))

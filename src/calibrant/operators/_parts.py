@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..calibrator import Calibrator
-from ..passes import Data
+from ..passes import Data, together
 from ..types import Floats
 from .chain import Chain, Link
 
@@ -40,6 +41,8 @@ def fitted_parts(parts: Sequence[Calibrator], data: Data, *, thrifty: bool = Fal
 
     ``thrifty``: leave out chains whose first link gains no more on its rows than its parameters cost on others.
     """
+    if not data.in_memory:
+        return _fitted_beside(parts, data, thrifty) or fitted_parts(parts, data)
     links: list[tuple[Calibrator, Link]] = []
     fitted: list[Calibrator] = []
     for part in parts:
@@ -57,6 +60,38 @@ def fitted_parts(parts: Sequence[Calibrator], data: Data, *, thrifty: bool = Fal
             copy.fit_behind(link)
             fitted.append(copy)
     return fitted or fitted_parts(parts, data)
+
+
+def _fitted_beside(parts: Sequence[Calibrator], data: Data, thrifty: bool) -> list[Calibrator]:
+    """Fit parts that share their passes: first those that see the rows and all links, then what is behind the links."""
+    copies = [part.unfitted() for part in parts]
+    firsts: list[Calibrator] = []
+    for copy in copies:
+        if not any(alike(_first(copy), known) for known in firsts):
+            firsts.append(_first(copy))
+    found = together(data, [partial(_link_of, part=first) for first in firsts])
+    links = [next(link for first, link in zip(firsts, found, strict=True) if alike(first, _first(c))) for c in copies]
+    kept = [
+        (copy, link)
+        for copy, link in zip(copies, links, strict=True)
+        if not isinstance(copy, Chain) or len(copy.parts) < 2 or not thrifty or _pays(link, data)
+    ]
+    return together(data, [partial(_behind, copy=copy, link=link) for copy, link in kept])
+
+
+def _first(part: Calibrator) -> Calibrator:
+    return part.parts[0] if isinstance(part, Chain) and len(part.parts) > 1 else part
+
+
+def _link_of(data: Data, part: Calibrator) -> Link:
+    return Link.fit(part, data)
+
+
+def _behind(data: Data, copy: Calibrator, link: Link) -> Calibrator:
+    if not isinstance(copy, Chain) or len(copy.parts) < 2:
+        return link.part
+    copy.fit_behind(replace(link, data=data))
+    return copy
 
 
 def _pays(link: Link, data: Data) -> bool:

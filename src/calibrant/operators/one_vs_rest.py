@@ -14,13 +14,13 @@ from .. import _core
 from ..arrays import log_odds, softmax
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
-from ..fits.judge import Answer, Comparison, compare_losses, judged
+from ..fits.judge import Answer, Comparison, compare_losses, judged, judging_rows
 from ..fits.report import FitReport
 from ..formulas import Term
 from ..formulas import log_odds as log_odds_formula
 from ..invariants import Fitted, Values
 from ..made import made_once
-from ..maps.binary.base import HELD_OUT, BinaryMap
+from ..maps.binary.base import HELD_OUT, SECOND, BinaryMap
 from ..maps.binary.stack import Stack
 from ..maps.binary.two_class import TwoClassMap
 from ..parameters import OneOf
@@ -139,7 +139,8 @@ class OneVsRest(Calibrator):
         Above two million scores one fold of a tenth is held out, by fits with and without it that share their passes,
         and the losses before and after are those of its rows.
         """
-        if not check or data.size <= _LARGE or data.n < 2 * HELD_OUT or data.n_classes == 2:
+        few = data.in_memory and (data.size <= _LARGE or data.n_classes == 2)
+        if not check or few or data.n < 2 * HELD_OUT:
             return super().fit_data(data, check=check)
         held = data.only(0, HELD_OUT)
         if not 0 < held.total_weight < data.total_weight:
@@ -147,8 +148,11 @@ class OneVsRest(Calibrator):
         self.groups_ = self._group_classes(data)
         other = self.unfitted()
         other.groups_ = self.groups_
-        self.maps_, other.maps_ = self._lifted._fit_groups_apart(data, self.groups_)
-        whole, without = held.reduce(partial(_compare_both, before=softmax, fitted=self._map, without=other._map))
+        own = SECOND if self._is_binary else self.groups_
+        self.maps_, other.maps_ = self._lifted._fit_groups_apart(data, own)
+        whole, without = judging_rows(held).reduce(
+            partial(_compare_both, before=softmax, fitted=self._map, without=other._map)
+        )
         self.fit_report_ = judged(self._report(data, whole), without, data.total_weight - held.total_weight)
         return self.fit_report_
 

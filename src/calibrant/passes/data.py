@@ -95,6 +95,11 @@ class Data:
         return self.n * self.columns
 
     @property
+    def in_memory(self) -> bool:
+        """Whether a pass costs no reading."""
+        return not isinstance(self.engine, PassEngine)
+
+    @property
     def block(self) -> Block | None:
         """The rows, where they are one block in memory already."""
         return self.engine.block if isinstance(self.engine, MemoryEngine) else None
@@ -158,6 +163,14 @@ class Data:
         if rows not in self._pilots:
             self._pilots[rows] = self._pilot(rows)
         return self._pilots[rows]
+
+    def surveyed(self, rows: int) -> Data:
+        """Return a pilot of at most so many rows, as many as are known without a pass."""
+        if self.origin is not None and not self.in_memory:
+            before, fitted = self.origin
+            return before.surveyed(rows).mapped(fitted)
+        known = None if self.known is None or self.known.sample is None else self.known.sample.count
+        return self.pilot(rows if known is None else min(rows, known))
 
     def _pilot(self, rows: int) -> Data:
         if self.block is not None and self.n <= rows:

@@ -16,7 +16,7 @@ from .folds import counted_keys
 if TYPE_CHECKING:
     from .data import Data
 
-__all__ = ["Bottom", "bottom_of", "bottom_rows"]
+__all__ = ["Bottom", "bit_hash", "bottom_of", "bottom_rows"]
 
 _EXACT = np.uint64(0xD6E8FEB86659FD93)  # an odd multiplier, for the hash of all bits of a row
 
@@ -53,7 +53,12 @@ class Bottom:
 
     def covers(self, rows: int) -> bool:
         """Tell whether so many smallest keys are here, or all there are."""
-        return self.end is None or int(np.searchsorted(self.keys, np.uint64(self.end))) >= rows
+        return self.end is None or self.count >= rows
+
+    @property
+    def count(self) -> int:
+        """How many of the smallest keys are here."""
+        return len(self.keys) if self.end is None else int(np.searchsorted(self.keys, np.uint64(self.end)))
 
     def block(self, rows: int, n_classes: int) -> Block:
         """Return the rows of the ``rows`` smallest keys."""
@@ -109,7 +114,7 @@ def _reduced(
     order = np.argsort(keys, kind="stable")
     first = _first_of_keys(keys[order])
     if len(first) < len(keys):
-        order = np.lexsort((_bit_hash(logits), keys))
+        order = np.lexsort((bit_hash(logits), keys))
     if len(first) > most:  # the first key that is left out
         cut = int(keys[order][first[most]])
         end = cut if end is None else min(end, cut)
@@ -123,7 +128,8 @@ def _first_of_keys(ordered: NDArray[np.uint64]) -> Integers:
     return np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(ordered)])
 
 
-def _bit_hash(logits: Floats) -> NDArray[np.uint64]:
+def bit_hash(logits: NDArray[np.floating]) -> NDArray[np.uint64]:
+    """Return a hash of all bits of each row."""
     bits = np.ascontiguousarray(logits, dtype=np.float64).view(np.uint64)
     multipliers = np.cumprod(np.full(bits.shape[1], _EXACT, dtype=np.uint64), dtype=np.uint64)
     return (bits * multipliers).sum(axis=1, dtype=np.uint64)

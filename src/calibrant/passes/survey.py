@@ -16,12 +16,21 @@ import numpy as np
 from ..types import Integers
 from .block import Block
 from .folds import Keys, cell_counts, counted_keys
-from .sample import Bottom, bottom_of
+from .sample import Bottom, bit_hash, bottom_of
 from .view import Counts, column_weights
 
-__all__ = ["Known", "SampleSize", "Survey", "survey_of"]
+__all__ = ["Known", "SampleSize", "Survey", "judged_rows", "survey_of"]
 
+_ODD = np.uint64(0xBF58476D1CE4E5B9)  # an odd multiplier that mixes well (of splitmix64)
 _FIRST = (5, 10)  # numbers of folds of which the first is held out where there are many rows
+
+
+_JUDGED, _LEAST_JUDGED, _MOST_JUDGED = 1 << 21, 2048, 1 << 16  # scores of rows that judge a fit; rows at least, at most
+
+
+def judged_rows(columns: int) -> int:
+    """Return how many rows held out tell enough of a fit."""
+    return int(np.clip(_JUDGED // columns, _LEAST_JUDGED, _MOST_JUDGED))
 
 
 @dataclass(frozen=True)
@@ -105,14 +114,28 @@ def survey_of(block: Block, size: SampleSize) -> Survey:
     keys = counted_keys(block)
     counted = block if block.weights is None else block.take(np.flatnonzero(block.weights > 0))
     firsts = tuple(column_weights(_rows_of_first(counted, keys, count)) for count in _FIRST)
-    held = keys % np.uint64(_FIRST[0]) == 0
+    held = np.flatnonzero(keys % np.uint64(_FIRST[0]) == 0)
+    judging = counted.take(held)
     return Survey(
         column_weights(counted),
         firsts,
         cell_counts(block),
         bottom_of(keys, counted, size.of(size.rows)),
-        bottom_of(keys[held], counted.take(np.flatnonzero(held)), size.of(size.held)),
+        bottom_of(_exact_keys(keys[held], judging), judging, size.of(size.held)),
     )
+
+
+def _exact_keys(keys: Keys, block: Block) -> Keys:
+    """Return keys that tell apart rows which are not equal to the last bit, in the same folds.
+
+    Keys are blind to rounding, and scores of one dimension share them by the dozen: as one row they would judge a fit
+    with the spread of far fewer rows than they are.
+    """
+    last = np.uint64(_FIRST[-1])
+    with np.errstate(over="ignore"):
+        mixed = (keys ^ bit_hash(block.logits)) * _ODD
+        mixed ^= mixed >> np.uint64(31)
+        return np.minimum(mixed, ~last) // last * last + keys % last
 
 
 def _rows_of_first(block: Block, keys: Keys, count: int) -> Block:

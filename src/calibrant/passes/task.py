@@ -64,7 +64,7 @@ class Running:
                 self.found[i] = part if self.found[i] is None else merge(self.found[i], part)
 
     def _shown(self, views: tuple[View, ...], shown: dict[tuple[int, ...], Block]) -> Block:
-        key = tuple(map(id, views))
+        key = tuple(id(getattr(view, "fitted", view)) for view in views)  # one map is one view, whoever looks through
         if key not in shown:
             if key not in self._started:
                 self._started[key] = start(views[-1])

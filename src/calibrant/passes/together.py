@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from ..threads import carried
 from .engines.stream import PassEngine
@@ -22,14 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = ["together"]
 
-Found = TypeVar("Found")
-
 
 class _Cancelled(BaseException):
     """Ends a search whose answers will not come."""
 
 
-def together(data: Data, searches: Sequence[Callable[[Data], Found]]) -> list[Found]:
+def together(data: Data, searches: Sequence[Callable[[Data], Any]]) -> list[Any]:
     """Run searches on the same rows, and return what each found.
 
     Parameters
@@ -43,8 +41,9 @@ def together(data: Data, searches: Sequence[Callable[[Data], Found]]) -> list[Fo
         return [search(data) for search in searches]
     conductor = _Conductor(engine.passes, len(searches))
 
-    def begun(number: int) -> Callable[[], Found]:
+    def begun(number: int) -> Callable[[], Any]:
         own = replace(data, engine=PassEngine(_Asking(conductor, number), engine.views))
+        own.__dict__.update(_plans=data._plans, _pilots=data._pilots)  # what is known already
         return lambda: searches[number](own)
 
     return conductor.conduct([begun(number) for number in range(len(searches))])

@@ -14,7 +14,7 @@ from ..errors import InvalidInput
 from ..passes import Block
 from ..passes.batch import Batch
 from ..passes.statistic import Rows
-from ..passes.survey import SampleSize, Survey, survey_of
+from ..passes.survey import SampleSize, Survey, judged_rows, survey_of
 from ..validation import as_labels
 from ..validation.arrays import as_matrix
 from ..validation.saturation import ZeroCounts, count_zeros, rows_without_zeros, smallest_log, zero_level
@@ -22,6 +22,11 @@ from .reading import Reading, label_values, named, naming_rows
 from .watching import counted
 
 __all__ = ["Seen", "Source", "Wanted", "look", "looked_at"]
+
+
+_PILOT, _LEAST_PILOT, _MOST_PILOT = 1 << 20, 4096, 1 << 15  # scores of a pilot; its rows at least and at most
+_SENT, _LEAST_SENT, _MOST_SENT = 1 << 18, 1024, 1 << 13  # the same of what one partition sends
+_BOTH = 2.2  # times the rows that judge: half of the first of five folds is the first of ten, more or less
 
 
 class Source(Protocol):
@@ -48,10 +53,20 @@ class Source(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Wanted:
-    """What a look is to keep: sizes of the samples, and how many scores are few enough to keep them all."""
+    """What a look is to keep: how many scores are few enough to keep them all, and samples of the others.
 
-    size: SampleSize
+    ``sends``: the rows are elsewhere, and what is kept of them is sent. ``rows``: of the sample, at least.
+    """
+
     held: int
+    sends: bool = False
+    rows: int = 0
+
+    def size(self, columns: int) -> SampleSize:
+        """Return the sizes of the samples of scores of so many columns."""
+        rows = max(int(np.clip(_PILOT // columns, _LEAST_PILOT, _MOST_PILOT)), self.rows)
+        sent = int(np.clip(_SENT // columns, _LEAST_SENT, _MOST_SENT)) if self.sends and not self.rows else None
+        return SampleSize(rows, int(_BOTH * judged_rows(columns)), sent)
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +211,7 @@ def _look_at(batch: Batch, start: Reading, reading: Reading, wanted: Wanted) -> 
     survey = few = None
     if fits and block is not None:
         block = reading.block_of(batch, valid) if valid.has_minus_infinity else block
-        survey = survey_of(block, wanted.size) if block.n else None
+        survey = survey_of(block, wanted.size(reading.columns)) if block.n else None
         few = _rows(block) if block.n * reading.columns <= wanted.held else None
     smallest = smallest_log(valid.logits) if reading.ordered and block is not None else np.inf
     return Seen(reading, len(labels), distinct, dtype, zeros, fits, survey, few, wanted.held, smallest)

@@ -14,7 +14,6 @@ from ..errors import InvalidInput
 from ..passes import Block, Data, in_memory, in_passes
 from ..passes.batch import Batch
 from ..passes.statistic import Rows
-from ..passes.survey import SampleSize
 from ..passes.task import Answers, Task, run_tasks
 from .looking import Seen, Source, Wanted, looked_at
 from .reading import Reading
@@ -24,9 +23,6 @@ __all__ = ["Given", "Scan", "refuse_beside_a_scan"]
 
 HELD = 2_000_000  # scores that are read into memory at once: up to there maps are judged by five folds
 HELD_BY_CLUSTERS = 1 << 19  # the same where they are sent: a megabyte or two
-_PILOT, _LEAST_PILOT, _MOST_PILOT = 1 << 20, 4096, 1 << 15  # scores of a pilot; its rows at least and at most
-_JUDGED, _LEAST_JUDGED, _MOST_JUDGED = 1 << 21, 2048, 1 << 16  # the same of rows that judge a fit
-_SENT, _LEAST_SENT, _MOST_SENT = 1 << 18, 1024, 1 << 13  # the same of what one partition sends
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +98,7 @@ class Scan:
                 ordered=ordered,
             )
             with tell_pass():
-                self._looks[key] = looked_at(self.seen_source, start, self._wanted(embedded))
+                self._looks[key] = looked_at(self.seen_source, start, self._wanted())
         return self._looks[key]
 
     @property
@@ -110,16 +106,9 @@ class Scan:
         """The source as the maps show it."""
         return _Mapped(self.source, self.maps) if self.maps else self.source
 
-    def _wanted(self, embedded: bool) -> Wanted:
-        head = self.source.head()
-        columns = _COLUMNS if head is None else max(2, np.shape(head.scores)[-1] if np.ndim(head.scores) > 1 else 2)
+    def _wanted(self) -> Wanted:
         cluster = self.source.is_cluster
-        rows = int(np.clip(_PILOT // columns, _LEAST_PILOT, _MOST_PILOT))
-        held = int(np.clip(_JUDGED // columns, _LEAST_JUDGED, _MOST_JUDGED))
-        sent = int(np.clip(_SENT // columns, _LEAST_SENT, _MOST_SENT)) if cluster else None
-        if self.sample is not None:
-            rows, sent = max(rows, self.sample), None
-        return Wanted(SampleSize(rows, held, sent), HELD_BY_CLUSTERS if cluster else HELD)
+        return Wanted(HELD_BY_CLUSTERS if cluster else HELD, cluster, self.sample or 0)
 
     def _data(self, reading: Reading, seen: Seen) -> Data:
         classes = _known(reading)
@@ -130,9 +119,6 @@ class Scan:
         passes = SourcePasses(self.seen_source, reading, seen.rows)
         data = in_passes(passes, len(classes), reading.columns, reading.dtype, seen.survey.known)
         return data if self.sample is None else data.pilot(self.sample)
-
-
-_COLUMNS = 64  # of a source that says nothing before its first pass
 
 
 class SourcePasses:

@@ -17,10 +17,10 @@ from ...passes import Data
 from ...types import Floats, Integers
 from .stack import ColumnStack, Stack
 
-__all__ = ["HELD_OUT", "BinaryMap", "Learnt"]
+__all__ = ["HELD_OUT", "SECOND", "BinaryMap", "Learnt"]
 
 HELD_OUT = 10  # of a large fit's rows one in so many is held out
-_SECOND = np.array([-1, 0])  # of two classes the second is the one whose probability is learnt
+SECOND = np.array([-1, 0])  # of two classes the second is the one whose probability is learnt
 
 
 class Learnt(NamedTuple):
@@ -105,7 +105,7 @@ class BinaryMap(Calibrator):
                 seen=f"scores of {data.n_classes} classes",
                 hint=f"OneVsRest({name}()) lifts it to any number of classes",
             )
-        (learnt,) = self._learn(data, _SECOND)
+        (learnt,) = self._learn(data, SECOND)
         self._remember(learnt)
         return learnt.report
 

@@ -23,7 +23,7 @@ from ...parameters import AnyOf, Instance, Integer, Number, OneOf
 from ...passes import Data
 from ...traits import Traits, most_of
 from ...types import Array, Integers
-from .base import Learnt
+from .base import BinaryMap, Learnt
 from .lending import fitted_lender, sums_of_groups
 from .table import TableMap, table_losses
 
@@ -142,10 +142,20 @@ class Binning(TableMap):
             return self._traits
         return replace(self._traits, sees=most_of([self._traits.sees, lender.traits.sees]))
 
+    @property
+    def _fixed(self) -> bool:
+        """Whether the edges are known before any row is seen."""
+        return not isinstance(self.edges, str) or self.edges == "equal_width"
+
+    def _fit_groups_apart(self, data: Data, groups: Integers) -> tuple[list[BinaryMap], list[BinaryMap]]:
+        if data.in_memory or not self._fixed:
+            return super()._fit_groups_apart(data, groups)
+        return self._learnt_apart(data, iter(()), iter(()), groups)
+
     def _learn_cells(self, cells: Iterator[FineCells], data: Data, groups: Integers) -> list[Learnt]:
         lends = isinstance(self.representatives, Calibrator)
         lender = fitted_lender(self.representatives, data, groups) if lends else None
-        found = list(self._found(cells))
+        found = list(self._found(cells)) or [self._at_fixed_edges()] * (int(groups.max()) + 1)
         sums = [one.sums for one in found if one.sums is not None]
         if len(sums) < len(found):
             sums = sums_of_groups(data, groups, [one.edges for one in found], lender)
@@ -179,6 +189,10 @@ class Binning(TableMap):
         thin = cells.thinned(_KMEANS_CELLS)
         inner = logit(kmeans(expit(thin.scores), self.bins, thin.weights)[1:-1])
         return _Found(cells.cuts[cells.bounds(inner) - 1])
+
+    def _at_fixed_edges(self) -> _Found:
+        edges = equal_width(self.bins) if isinstance(self.edges, str) else given(self.edges)
+        return _Found(logit(edges[1:-1]), between=False, raw_loss=np.nan)
 
     def _with_sums(self, found: _Found, cells: FineCells) -> _Found:
         """Add what the cells say; sums by bin only where no pass over the rows would say more."""

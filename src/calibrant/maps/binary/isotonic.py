@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from ... import _core
 from ...arrays import softmax
+from ...cells.fine import FineCells, cells_apart, cells_of_groups
 from ...fits.judge import mean_losses
 from ...fits.report import FitReport
 from ...invariants import Values
@@ -31,7 +32,10 @@ class Isotonic(BinaryMap):
 
     Between steps the answer is interpolated linearly in the raw probability, and constant beyond the first and the last
     score, as scikit-learn does. The fit never sorts all scores: a rise can only lie right before a positive, so the
-    sorted positives and the weight and largest of the negatives between neighbours determine it.
+    sorted positives and the weight and largest of the negatives between neighbours determine it. Rows that are not in
+    memory are pooled as fine cells instead (`calibrant.cells.fine.cells_of_groups`): a step then begins in the middle
+    of a cell, which holds 1/F of the scores and of the positives of its classes or less, and so much of either a step's
+    answer may be off; F is 2¹⁵ for up to 32 groups of classes, 2²⁰/G for more.
 
     Parameters
     ----------
@@ -62,7 +66,7 @@ class Isotonic(BinaryMap):
         "values_": Values("knots", low=0, high=1, order="rising"),
         "knots_": Values("knots", low=-np.inf, high=np.inf, order="rising", finite=False),
     }
-    _traits = Traits("binary", "nothing", "each class", "n", sees="rows")
+    _traits = Traits("binary", "nothing", "each class", "n", sees="cells")
     _constraints: ClassVar[Mapping[str, Any]] = {
         "strict": OneOf(True, False),
         "epsilon": Number(0, 0.5, open_low=True),
@@ -96,10 +100,15 @@ class Isotonic(BinaryMap):
         return self.strict
 
     def _learn(self, data: Data, groups: Integers) -> list[Learnt]:
+        if not data.in_memory:
+            return self._learnt_from_cells(cells_of_groups(data, groups), data.dtype)
         gaps = gaps_of_groups(data, groups, self._resolution)
         return self._learnt_from(gaps)
 
     def _fit_groups_apart(self, data: Data, groups: Integers) -> tuple[list[BinaryMap], list[BinaryMap]]:
+        if not data.in_memory:
+            found = [self._learnt_from_cells(cells, data.dtype) for cells in cells_apart(data, groups, HELD_OUT)]
+            return self._copies(found[0]), self._copies(found[1])
         whole, without = gaps_apart(data, groups, self._resolution, HELD_OUT)
         return self._copies(self._learnt_from(whole)), self._copies(self._learnt_from(without))
 
@@ -109,6 +118,15 @@ class Isotonic(BinaryMap):
         learnt: list[Learnt] = []
         for begin, end in pairwise(starts):
             learnt.append(Learnt({"knots_": knots[begin:end].copy(), "values_": values[begin:end].copy()}, report))
+        return learnt
+
+    def _learnt_from_cells(self, cells: Iterator[FineCells], dtype: Any) -> list[Learnt]:
+        report = FitReport(0, True, "nll", np.nan, np.nan)
+        learnt: list[Learnt] = []
+        for own in cells:
+            starts = np.array([0, own.count])
+            knots, values, _ = steps_of(own.outcomes, own.weights, own.scores, own.scores, starts, self.smoothing)
+            learnt.append(Learnt({"knots_": knots.astype(dtype), "values_": values}, report))
         return learnt
 
     def _fit(self, data: Data) -> FitReport:
@@ -134,6 +152,13 @@ class Isotonic(BinaryMap):
 def knots_of(gaps: Gaps, smoothing: float) -> tuple[Floats, Array, Integers]:
     """Pool the gaps of each group into steps: first and last score of each, their answers, where groups begin."""
     sums, weights, first, last, starts = _cells(gaps)
+    return steps_of(sums, weights, first, last, starts, smoothing)
+
+
+def steps_of(
+    sums: Array, weights: Array, first: Any, last: Any, starts: Integers, smoothing: float
+) -> tuple[Floats, Array, Integers]:
+    """Pool cells in order, by their outcomes, weights, first and last scores, and where the cells of a group begin."""
     levels = _core.pool_adjacent(sums, weights, starts)
     groups = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     fresh = np.ones(len(levels), dtype=bool)

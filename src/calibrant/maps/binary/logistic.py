@@ -10,7 +10,7 @@ import numpy as np
 from ... import _core
 from ...formulas import Term, sigmoid, softplus
 from ...invariants import Values
-from ...passes import Data
+from ...passes import Data, together
 from ...threads import get_threads
 from ...types import Array, Floats, Integers
 from .base import HELD_OUT, BinaryMap, Learnt
@@ -51,8 +51,13 @@ class LogisticMap(BinaryMap):
         return self._learnt_from(self._problem(data, groups).solve())
 
     def _fit_groups_apart(self, data: Data, groups: Integers) -> tuple[list[BinaryMap], list[BinaryMap]]:
-        whole = self._problem(data, groups).solve()
-        part = self._problem(data.without(0, HELD_OUT), groups).solve(whole.values)
+        whole, part = together(
+            data,
+            [
+                lambda rows: self._problem(rows, groups).solve(),
+                lambda rows: self._problem(rows.without(0, HELD_OUT), groups).solve(),
+            ],
+        )
         return self._copies(self._learnt_from(whole)), self._copies(self._learnt_from(part))
 
     def _learnt_from(self, found: Found) -> list[Learnt]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,6 +19,7 @@ from ...types import Array, Integers, Mask
 __all__ = ["Found", "LogisticProblem", "logistic_sums"]
 
 _GAIN = 1e-6  # of the summed loss: what a last step would still gain; a standard error is worth 0.5
+_PILOT_ROWS = 1 << 15  # at most: the more, the fewer passes over all rows
 _SHARE = 1e-9  # of the mean loss: the same where the rows weigh little
 
 
@@ -91,13 +93,22 @@ class LogisticProblem:
         values[:, -1] = margin
         return values, self.totals * np.logaddexp(0, margin) - expected * margin
 
+    def _begin(self) -> Array:
+        """Return where to begin: the scores as they are, or the optimum on a pilot where passes cost."""
+        if self.data.in_memory:
+            return self.start
+        pilot = copy(self)
+        pilot.data = self.data.surveyed(_PILOT_ROWS)
+        found = pilot.solve()
+        return np.where(found.converged[:, None], found.values, self.start)
+
     def solve(self, start: Array | None = None) -> Found:
         """Newton from the scores as they are, or from ``start``.
 
         Where the best constant beats the start, the scores say less than nothing, or are so large that Newton sees no
         curvature: there it starts anew from the constant.
         """
-        start = self.start if start is None else start
+        start = self._begin() if start is None else start
         sums = self(start, np.ones(len(start), dtype=bool))
         before, passes = sums.value, 1
         flat, loss = self.constants()

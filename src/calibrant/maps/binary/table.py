@@ -12,7 +12,7 @@ from ... import _core
 from ...cells.fine import FineCells, cells_apart, cells_of_groups
 from ...formulas import Term
 from ...invariants import Values
-from ...passes import Data
+from ...passes import Data, together
 from ...threads import get_threads
 from ...types import Array, Floats, Integers
 from .base import HELD_OUT, BinaryMap, Learnt
@@ -38,8 +38,19 @@ class CellMap(BinaryMap):
 
     def _fit_groups_apart(self, data: Data, groups: Integers) -> tuple[list[BinaryMap], list[BinaryMap]]:
         whole, rest = cells_apart(data, groups, HELD_OUT)
-        without = data.without(0, HELD_OUT)
-        learnt = self._learn_cells(whole, data, groups), self._learn_cells(rest, without, groups)
+        return self._learnt_apart(data, whole, rest, groups)
+
+    def _learnt_apart(
+        self, data: Data, whole: Iterator[FineCells], rest: Iterator[FineCells], groups: Integers
+    ) -> tuple[list[BinaryMap], list[BinaryMap]]:
+        """Learn from the cells of all rows and of all but the first fold, side by side."""
+        learnt = together(
+            data,
+            [
+                lambda rows: self._learn_cells(whole, rows, groups),
+                lambda rows: self._learn_cells(rest, rows.without(0, HELD_OUT), groups),
+            ],
+        )
         return self._copies(learnt[0]), self._copies(learnt[1])
 
 

@@ -13,6 +13,8 @@ from scipy.optimize import minimize_scalar
 from ... import _core
 from ...arrays import keep_top, softmax
 from ...calibrator import Calibrator
+from ...cells.edges import mass_bounds
+from ...cells.fine import cells_of_groups
 from ...fits.judge import estimate
 from ...fits.report import FitReport
 from ...fits.solvers.newton import Sums, newton
@@ -73,7 +75,7 @@ class BinwiseTemperatureScaling(Calibrator):
         "edges_": Values("bins-1", order="rising", finite=False),
         "spread_": Number(0),
     }
-    _traits = Traits("scaling", "ranking", "top label", "bins", sees="rows")
+    _traits = Traits("scaling", "ranking", "top label", "bins", sees="cells")
     _constraints: ClassVar[Mapping[str, Any]] = {"bins": Integer(1)}
     _learnt = ("temperatures_",)
     temperatures_: Array
@@ -88,8 +90,7 @@ class BinwiseTemperatureScaling(Calibrator):
 
     def _fit(self, data: Data) -> FitReport:
         shared = best_temperature(data)
-        position, weights = data.reduce(_positions).columns
-        self.edges_ = equal_weight_edges(position, weights, self.bins)
+        self.edges_ = _edges(data, self.bins)
         found = _fit_bins(data, tuple(self.edges_), np.log(shared.beta))
         self.temperatures_ = np.exp(-found.log_betas)
         self.spread_ = found.spread
@@ -126,6 +127,24 @@ def top_log_odds(logits: Floats) -> Array:
 
 def _odds(block: Block) -> Array:
     return top_log_odds(block.logits)
+
+
+def _edges(data: Data, bins: int) -> Array:
+    """Return edges of equal weight; of rows that are not in memory by fine cells, right to 2⁻¹⁵ of the weight."""
+    if data.in_memory:
+        position, weights = data.reduce(_positions).columns
+        return equal_weight_edges(position, weights, bins)
+    (cells,) = cells_of_groups(data.viewed(_TopView(), 2, 2), np.array([-1, 0]))
+    mass = np.cumsum(cells.weights)
+    return cells.cuts[mass_bounds(np.append(0.0, mass[:-1]), mass[-1], bins) - 1]
+
+
+class _TopView:
+    """The log-odds of the top class as the score of one event."""
+
+    def __call__(self, block: Block) -> Block:
+        odds = _odds(block)
+        return Block(np.stack([np.zeros_like(odds), odds], axis=1), np.ones_like(block.labels), block.weights, 2)
 
 
 def _positions(block: Block) -> Rows:

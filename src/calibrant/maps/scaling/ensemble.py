@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,12 +19,14 @@ from ...formulas import Term
 from ...formulas import softmax as softmax_formula
 from ...invariants import TEMPERATURE, Values
 from ...parameters import OneOf
-from ...passes import Data
+from ...passes import Data, together
 from ...traits import Traits
 from ...types import Array, Floats
 from .temperature import BestTemperature, best_temperature
 
 __all__ = ["BestEnsemble", "EnsembleTemperatureScaling", "best_ensemble", "ensemble_formula"]
+
+_PILOT_ROWS = 4000  # they tell the temperature alone to about a per cent: the mixture needs no more to begin with
 
 
 class EnsembleTemperatureScaling(Calibrator):
@@ -108,8 +111,19 @@ class BestEnsemble:
 
 def best_ensemble(data: Data, loss: str) -> BestEnsemble:
     """Find the best temperature and weights of w₁ softmax(z / T) + w₂ softmax(z) + w₃ / K."""
-    alone = best_temperature(data, loss)
-    found = best_mixture(data, Mixing(ENSEMBLE, loss), alone.beta, alone.bounds)
+    mixing = Mixing(ENSEMBLE, loss)
+    if data.in_memory:
+        alone = best_temperature(data, loss)
+        found = best_mixture(data, mixing, alone.beta, alone.bounds)
+    else:  # side by side, the mixture from what the pilot says of the temperature alone
+        near = best_temperature(data.surveyed(_PILOT_ROWS), loss)
+        alone, found = together(
+            data,
+            [
+                partial(best_temperature, loss=loss),
+                partial(best_mixture, mixing=mixing, alone=near.beta, bounds=near.bounds),
+            ],
+        )
     passes = alone.passes + found.passes
     if found.value <= alone.after:
         beta = float(np.exp(found.beside[0]))

@@ -20,7 +20,7 @@ from ...formulas import Term
 from ...formulas import softmax as softmax_formula
 from ...invariants import TEMPERATURE
 from ...parameters import OneOf
-from ...passes import Block, Data
+from ...passes import Block, Data, together
 from ...threads import get_threads
 from ...traits import Traits
 from ...types import Array, Floats, Integers
@@ -41,6 +41,7 @@ _SCALED_BY = 1000  # rows of the pilot that the judge draws too
 _SCALE_ROWS = 256  # they tell the scores' scale as well as a range of ten decades around it needs
 _MANY_ROWS = 20_000  # with fewer, the passes that a pilot saves are worth no more than drawing it
 _PILOT_ROWS = 1000  # they tell T to about three per cent, from where Newton needs two or three passes
+_SURVEYED = 1 << 15  # the same where a survey has them, and a pass costs reading all rows
 _NOTHING_LEFT = 1e-9  # a mean loss below this is zero for every purpose
 _ARRIVED = 1e-9  # of the mean loss: what a last step would still gain; after it T is right to about 1e-8
 _GRID = 61  # points of the scan for basins: six to a decade
@@ -153,13 +154,18 @@ def best_temperature(data: Data, loss: str = "nll") -> BestTemperature:
     From the optimum on a pilot in memory, where there are many rows; the Brier score from every basin that a scan finds
     there, the best of which is taken to the end on all rows.
     """
-    pilot = data.pilot(_PILOT_ROWS) if data.n > _MANY_ROWS else data
+    pilot = data
+    if data.n > _MANY_ROWS or not data.in_memory:
+        pilot = data.pilot(_PILOT_ROWS) if data.in_memory else data.surveyed(_SURVEYED)
     bounds = beta_bounds(pilot)
-    at_one = _at(data, loss, 1.0)
     starts = [_sensible_start(bounds)] if loss == "nll" else _basins(pilot, loss, bounds)
     if pilot is not data:
         starts = _worth_polishing([_descend(pilot, loss, start, bounds) for start in starts])
-    found = [_descend(data, loss, start, bounds, at_one) for start in starts]
+        descents = [partial(_descend, loss=loss, beta=start, bounds=bounds) for start in starts]
+        at_one, *found = together(data, [partial(_at, loss=loss, beta=1.0), *descents])
+    else:
+        at_one = _at(data, loss, 1.0)
+        found = [_descend(data, loss, start, bounds, at_one) for start in starts]
     if all(descent.value > at_one.value for descent in found):  # β = 1 lies outside, and is better than any inside
         bounds = (min(bounds[0], 1.0), max(bounds[1], 1.0))
         found.append(_descend(data, loss, 1.0, bounds, at_one))
