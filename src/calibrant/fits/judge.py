@@ -174,7 +174,7 @@ def cross_validate(
         after = fit(rest)
         found += judging_rows(held).reduce(partial(compare_losses, before=before, after=after, loss=report.loss))
         used += 1
-        if data.size > _ONE_FOLD or not data.in_memory:
+        if data.size > _ONE_FOLD:
             break
     if not used:
         return report

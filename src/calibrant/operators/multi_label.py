@@ -90,7 +90,9 @@ class MultiLabel(Calibrator):
     def traits(self) -> Traits:
         """Those of the binary map; rows are seen in memory."""
         growth = self.binary_map.traits.parameters
-        return Traits("binary", "nothing", "each class", growth if self.share == "all" else f"L·{growth}", sees="rows")
+        return Traits(
+            "binary", "nothing", "each class", growth if self.share == "all" else f"L·{growth}", sees="sample"
+        )
 
     def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit on scores and outcomes, both (n, L); an outcome that is not known is NaN.

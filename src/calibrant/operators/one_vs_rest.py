@@ -139,7 +139,7 @@ class OneVsRest(Calibrator):
         Above two million scores one fold of a tenth is held out, by fits with and without it that share their passes,
         and the losses before and after are those of its rows.
         """
-        few = data.in_memory and (data.size <= _LARGE or data.n_classes == 2)
+        few = data.size <= _LARGE or (data.in_memory and data.n_classes == 2)
         if not check or few or data.n < 2 * HELD_OUT:
             return super().fit_data(data, check=check)
         held = data.only(0, HELD_OUT)

@@ -64,8 +64,14 @@ class Data:
 
     # What is known of the rows, by one pass when it is first asked for ------------------------------------------
 
-    @cached_property
+    @property
     def _counted(self) -> Counts:
+        # No cached_property: up to Python 3.11 it locks all instances, while a pass may wait for other searches.
+        if "_counts" not in self.__dict__:
+            self.__dict__["_counts"] = self._count()
+        return self.__dict__["_counts"]
+
+    def _count(self) -> Counts:
         if self.known is not None:
             return self.known.counts
         if self.origin is not None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 
 from ..calibrator import Calibrator
 from ..errors import CalibrationWarning
-from ..passes import Block, Data, in_memory
-from ..passes.statistic import merge
-from ..passes.view import View, start
+from ..passes import Block, Data, in_memory, in_passes
+from ..passes.task import Answers, Task, run_tasks
 from .problems import Problem, problem, require, sizes
 
-__all__ = ["CHECKS", "ScatteredEngine", "check_merging"]
+__all__ = ["CHECKS", "Scattered", "check_merging"]
 
 _ROWS = 600
 _CARRIED = 64_000  # bytes that a pass may take beyond a few numbers a row where the map says that it needs these
@@ -33,39 +32,29 @@ _REPORTED = ("loss_before", "loss_after", "held_out_before", "held_out_after", "
 
 
 @dataclass(eq=False)
-class ScatteredEngine:
-    """Blocks as workers of a cluster would have them; ``largest`` is the size of the largest pass that was sent."""
+class Scattered:
+    """Passes over blocks as workers of a cluster have them; ``largest`` is the size of the largest that was sent."""
 
     blocks: list[Block]
-    views: tuple[View, ...] = ()
     seed: int = 0
-    largest: list[int] = field(default_factory=lambda: [0])
+    largest: int = 0
 
-    def reduce(self, function: Callable[[Block], Any]) -> Any:
-        """Send the function to every block, and merge what comes back two at a time, in any order."""
-        sent = pickle.dumps((function, self.views))
-        self.largest[0] = max(self.largest[0], len(sent))
+    def run(self, tasks: Sequence[Task]) -> list[Any]:
+        """Send the tasks to every block, and merge what comes back two at a time, in any order."""
+        sent = pickle.dumps(tuple(tasks))
+        self.largest = max(self.largest, len(sent))
         generator = np.random.default_rng(self.seed)
-        found = list(self._answers(sent))
+        found = [self._answer(sent, block) for block in self.blocks]
         while len(found) > 1:
             one, two = generator.choice(len(found), 2, replace=False)
-            both = merge(found[one], found[two])
+            both = found[one] + found[two]
             found = [part for i, part in enumerate(found) if i not in (one, two)] + [both]
-        return found[0] if found else None
+        return list(found[0].found)
 
-    def _answers(self, sent: bytes) -> Iterator[Any]:
-        # The views of a pass are started once: rows that are alike are counted through all blocks.
-        function, views = pickle.loads(sent)
-        started = [start(view) for view in views]
-        for block in self.blocks:
-            for view in started:
-                block = view(block)
-            if block.n:
-                yield pickle.loads(pickle.dumps(function(block)))
-
-    def viewed(self, view: View) -> ScatteredEngine:
-        """Return the rows as a view shows them."""
-        return ScatteredEngine(self.blocks, (*self.views, view), self.seed, self.largest)
+    @staticmethod
+    def _answer(sent: bytes, block: Block) -> Answers:
+        answers = Answers(tuple(run_tasks(pickle.loads(sent), [block])), block.n)
+        return pickle.loads(pickle.dumps(answers))
 
 
 def _cuts(labels: NDArray[np.int64]) -> dict[str, list[NDArray[np.int64]]]:
@@ -83,10 +72,10 @@ def _cuts(labels: NDArray[np.int64]) -> dict[str, list[NDArray[np.int64]]]:
     }
 
 
-def scattered(data: Problem, rows: list[NDArray[np.int64]], k: int, seed: int = 0) -> ScatteredEngine:
+def scattered(data: Problem, rows: list[NDArray[np.int64]], k: int, seed: int = 0) -> Scattered:
     """Return the problem's rows as workers have them."""
     block = Block(data.scores, data.labels, None, k)
-    return ScatteredEngine([block.take(part) for part in rows], seed=seed)
+    return Scattered([replace(block.take(part), part=number) for number, part in enumerate(rows)], seed=seed)
 
 
 def _fitted(calibrator: Calibrator, data: Data, *, judged: bool) -> Calibrator:
@@ -102,17 +91,17 @@ def blocks_do_not_matter(calibrator: Calibrator) -> None:
     k = sizes(calibrator, (2, 4))[-1]
     data = problem(_ROWS, k, seed=k)
     whole = _fitted(calibrator, in_memory(Block(data.scores, data.labels, None, k)), judged=True)
-    per_row = _PER_ROW if calibrator.traits.sees in ("rows", "sample") else 0
+    per_row = 0 if calibrator.traits.sees == "sums" else _PER_ROW
     for seed, (words, rows) in enumerate(_cuts(data.labels).items()):
         engine = scattered(data, rows, k, seed)
         judged = seed == 0  # refitting for the report takes most of the time
-        found = _fitted(calibrator, Data(engine, k, k, data.scores.dtype), judged=judged)
+        found = _fitted(calibrator, in_passes(engine, k, k, data.scores.dtype), judged=judged)
         gap = float(np.abs(found._map(data.other) - whole._map(data.other)).max())
         require(gap <= _CLOSE, f"{words}: probabilities differ by up to {gap:.3g}")
         if judged:
             _require_same_report(whole, found, words)
         most = _CARRIED + per_row * _ROWS * k
-        require(engine.largest[0] <= most, f"a pass of {engine.largest[0]} bytes carries rows along")
+        require(engine.largest <= most, f"a pass of {engine.largest} bytes carries rows along")
 
 
 def row_order_does_not_change_the_report(calibrator: Calibrator) -> None:
