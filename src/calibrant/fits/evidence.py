@@ -34,16 +34,8 @@ class Fitted:
 
     def report(self, before: FitReport, total: float) -> FitReport:
         """Return the report of a map that began with what ``before`` reports on, on rows of this total weight."""
-        return FitReport(
-            before.iterations + self.passes,
-            (before.converged or bool(before.at_bound)) and self.converged,
-            before.loss,
-            before.loss_before,
-            self.point.sums.loss / total,
-            at_bound=before.at_bound,
-            messages=before.messages,
-            details={"effective_parameters": self.effective},
-        )
+        after = self.point.sums.loss / total
+        return before.gone_on(self.passes, self.converged, after, effective_parameters=self.effective)
 
 
 def fit_by_evidence(problem: Problem, prior: Prior, start: Array, rule: Array | None = None) -> Fitted:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,13 @@ class FitReport:
     messages: tuple[str, ...] = ()
     details: dict[str, Any] = field(default_factory=dict)
     caveat: str = ""
+
+    def gone_on(self, passes: int, converged: bool, loss_after: float, **details: Any) -> FitReport:
+        """Return the report of a fit that began with this one and went on from it."""
+        converged = (self.converged or bool(self.at_bound)) and converged
+        return replace(
+            self, iterations=self.iterations + passes, converged=converged, loss_after=loss_after, details=details
+        )
 
     @property
     def harms(self) -> bool:

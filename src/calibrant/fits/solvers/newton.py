@@ -25,7 +25,6 @@ SINGLE = 1e-7  # of a value: sums of losses in single precision are known no bet
 _NEAR = 100.0  # times the tolerance: a bin of sure rows has a small loss, but the rounding of many rows
 _ULPS = 1e-15  # an unknown as close to its bound as this part of its step's ends is on it
 _GENTLE = 3  # cuts of a step to no less than a tenth; one that is still too long is cut ever more boldly
-_LEAST_CUT = 0.25  # where a loss has risen much, the parabola through it says little: shorter steps cost passes
 _CURVED = 0.1  # part of a last step's promise that curvature must account for, or it is not taken unseen
 
 
@@ -59,6 +58,7 @@ def newton(
     high: Array | float = np.inf,
     most: int = 200,
     known: Sums | None = None,
+    shortest: float = 0.1,
 ) -> Found:
     """Minimise G smooth functions of d unknowns each, all in the same passes.
 
@@ -81,8 +81,10 @@ def newton(
         Passes after which a problem that has not arrived is left where it is.
     known : Sums, optional
         The sums at the start, where an earlier pass has them.
+    shortest : float
+        A step that raises the value is cut to no less than this part of it at first.
     """
-    search = _Search(problem, start, tolerance, low, high, known)
+    search = _Search(problem, start, tolerance, low, high, known, shortest)
     while search.passes < most and search.moving.any():
         search.advance()
     return search.finish()
@@ -99,8 +101,9 @@ class _Search:
         low: Array | float,
         high: Array | float,
         known: Sums | None,
+        shortest: float,
     ) -> None:
-        self.problem, self.tolerance = problem, tolerance
+        self.problem, self.tolerance, self.shortest = problem, tolerance, shortest
         self.low, self.high = (
             np.broadcast_to(np.asarray(bound, dtype=np.float64), start.shape) for bound in (low, high)
         )
@@ -158,15 +161,15 @@ class _Search:
     def _cut(self, those: Mask, value: Array, promised: Array) -> None:
         """Shorten steps to the minimum of the parabola through what is known.
 
-        To a half at most and a quarter at least, or a tenth where the value there is no number. After three cuts it is
-        a tenth at most, and 10⁻², 10⁻⁴, 10⁻⁸ … at least.
+        To a half at most and ``shortest`` at least, or a tenth where the value there is no number. After three cuts it
+        is a tenth at most, and 10⁻², 10⁻⁴, 10⁻⁸ … at least.
         """
         if not those.any():
             return
         rise = np.where(self.finite, value - self.sums.value, np.inf)[those] + promised[those]
         best = np.divide(promised[those], 2 * rise, out=np.zeros(len(rise)), where=rise > 0)
         bold = np.clip(self.cuts[those] - _GENTLE + 1, 0, 8)
-        least = np.where((bold == 0) & self.finite[those], _LEAST_CUT, 0.1 ** (2.0**bold))
+        least = np.where((bold == 0) & self.finite[those], self.shortest, 0.1 ** (2.0**bold))
         self.size[those] *= np.clip(best, least, np.where(bold > 0, 0.1, 0.5))
         self.cuts[those] += 1
 

@@ -91,14 +91,6 @@ class SigmoidStack(Stack):
         _core.logistic_apply(odds, self._coefficients, get_threads(), out)
         return out
 
-    def marginals(self, logits: Floats) -> Floats:
-        """Return each class's probability against the rest."""
-        return self._swept(logits, False)
-
-    def normalized(self, logits: Floats) -> Floats:
-        """Return the marginals divided by their sum, in one sweep."""
-        return self._swept(logits, True)
-
     def _swept(self, logits: Floats, normalize: bool) -> Floats:
         out = np.empty_like(logits)
         _core.logistic_lift(logits, self._coefficients, normalize, get_threads(), out)

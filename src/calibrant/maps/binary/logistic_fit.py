@@ -20,6 +20,7 @@ __all__ = ["Found", "LogisticProblem", "logistic_sums"]
 
 _GAIN = 1e-6  # of the summed loss: what a last step would still gain; a standard error is worth 0.5
 _PILOT_ROWS = 1 << 15  # at most: the more, the fewer passes over all rows
+_SHORTEST = 0.25  # part of a step that is too long: shorter ones take more passes where there are many classes
 _SHARE = 1e-9  # of the mean loss: the same where the rows weigh little
 
 
@@ -119,7 +120,7 @@ class LogisticProblem:
             sums = Sums(*(np.where(hopeless.reshape(-1, *[1] * (a.ndim - 1)), a, b) for a, b in pairs))
             passes = 2
         tolerance = np.minimum(_GAIN, _SHARE * self.totals)
-        found = newton(self, start, tolerance, low=self.low, known=sums)
+        found = newton(self, start, tolerance, low=self.low, known=sums, shortest=_SHORTEST)
         after = found.sums.value / self.totals
         return Found(found.theta, before / self.totals, after, passes + found.passes, found.converged)
 

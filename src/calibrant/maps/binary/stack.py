@@ -31,15 +31,18 @@ class Stack:
 
     def marginals(self, logits: Floats) -> Floats:
         """Return each class's probability against the rest, for C-ordered logits (n, K)."""
-        out = np.empty_like(logits)
-        for rows in row_blocks(*logits.shape):
-            out[rows] = self.answers(log_odds(logits[rows]))
-        return out
+        return self._swept(logits, False)
 
     def normalized(self, logits: Floats) -> Floats:
         """Return the marginals divided by their sum; softmax of the logits where all are zero."""
-        out = self.marginals(logits)
-        _core.normalize_rows(logits, False, get_threads(), out)
+        return self._swept(logits, True)
+
+    def _swept(self, logits: Floats, normalize: bool) -> Floats:
+        out = np.empty_like(logits)
+        for rows in row_blocks(*logits.shape):
+            out[rows] = self.answers(log_odds(logits[rows]))
+        if normalize:
+            _core.normalize_rows(logits, False, get_threads(), out)
         return out
 
 

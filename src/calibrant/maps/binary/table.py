@@ -106,14 +106,6 @@ class TableStack(Stack):
             out[:, k] = column
         return out
 
-    def marginals(self, logits: Floats) -> Floats:
-        """Return each class's probability against the rest."""
-        return self._swept(logits, False)
-
-    def normalized(self, logits: Floats) -> Floats:
-        """Return the marginals divided by their sum, in one sweep."""
-        return self._swept(logits, True)
-
     def _swept(self, logits: Floats, normalize: bool) -> Floats:
         out = np.empty_like(logits)
         _core.bin_lift(logits, self._edges, self._table, normalize, get_threads(), out)

@@ -94,17 +94,9 @@ class BinwiseTemperatureScaling(Calibrator):
         found = _fit_bins(data, tuple(self.edges_), np.log(shared.beta))
         self.temperatures_ = np.exp(-found.log_betas)
         self.spread_ = found.spread
-        before = shared.report("nll")
-        report = FitReport(
-            before.iterations + found.passes,
-            before.converged and found.converged,
-            "nll",
-            before.loss_before,
-            found.loss / data.total_weight,
-            at_bound=before.at_bound,
-            messages=before.messages,
-            details={"temperature": 1.0 / shared.beta, "spread": found.spread},
-        )
+        details = {"temperature": 1.0 / shared.beta, "spread": found.spread}
+        loss = found.loss / data.total_weight
+        report = shared.report("nll").gone_on(found.passes, found.converged, loss, **details)
         return report if report.at_bound else estimate(report, data, softmax, self._map, 1.0 + found.effective)
 
     def _map(self, logits: Floats) -> Floats:

@@ -112,23 +112,12 @@ class OrderPreservingScaling(Calibrator):
         self.smoothness_ = found.chosen
         self.slopes_ = found.optimum.theta.reshape(len(self._stations), -1)
         self.values_ = found.values
-        before, effective = shared.report("nll"), found.optimum.effective_parameters
+        effective = found.optimum.effective_parameters
         if given is None and shared.after < shared.before:  # else the rows have not determined T
             effective += 1.0
-        report = FitReport(
-            before.iterations + found.passes,
-            before.converged and found.converged,
-            "nll",
-            before.loss_before,
-            found.optimum.loss / data.total_weight,
-            at_bound=before.at_bound,
-            messages=before.messages,
-            details={
-                "temperature": self.temperature_,
-                "evidence": found.optimum.evidence,
-                "effective_parameters": effective,
-            },
-        )
+        details = {"temperature": self.temperature_, "evidence": found.optimum.evidence}
+        loss = found.optimum.loss / data.total_weight
+        report = shared.report("nll").gone_on(found.passes, found.converged, loss, **details)
         return estimate(report, data, softmax, self._map, effective)
 
     def _map(self, logits: Floats) -> Floats:
