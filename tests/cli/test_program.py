@@ -139,7 +139,21 @@ def test_groups_of_a_file_are_used(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["compare", str(tmp_path / "g.npz"), "--methods", "ts", "--cv", "50"]) == 3
     assert "40 groups" in capsys.readouterr().err
     assert main(["measure", str(tmp_path / "g.npz")]) == 0
-    assert "groups are used by compare" in capsys.readouterr().err
+    assert "dependent on each other" in capsys.readouterr().err
+    assert main(["measure", str(tmp_path / "g.npz"), "--json", "-q"]) == 0
+    clustered = json.loads(capsys.readouterr().out)["parts"][""]["metrics"]["brier"]
+    plain = np.load(tmp_path / "g.npz")
+    np.savez(
+        tmp_path / "p.npz", logits=plain["logits"], labels=plain["labels"], clusters=plain["groups"], site=groups % 2
+    )
+    assert main(["measure", str(tmp_path / "p.npz"), "--groups", "site", "--profile", "risk", "--json", "-q"]) == 0
+    found = json.loads(capsys.readouterr().out)["parts"][""]
+    assert [row["name"] for row in found["groups"]["rows"]] == ["0", "1"]
+    assert found["profile"] == "risk"
+    assert found["metrics"]["brier"]["low"] == clustered["low"]
+    assert main(["report", str(tmp_path / "p.npz"), "--profile", "risk", "-q", "-o", str(tmp_path / "risk.html")]) == 0
+    assert "TRIPOD" in (tmp_path / "risk.html").read_text()
+    capsys.readouterr()
     half = {"logits_val": z[:60], "labels_val": y[:60], "groups_val": groups[:60]}
     half |= {"logits_test": z[60:], "labels_test": y[60:], "groups_test": groups[59:119]}
     np.savez(tmp_path / "s.npz", **half)

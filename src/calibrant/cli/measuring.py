@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from ..arrays import softmax
 from ..errors import InvalidInput
 from ..files import Dataset, Rows
+from ..metrics.estimators.curves import plain
+from ..metrics.measurement import Measurement
 from ..metrics.measuring import measure
 from ..validation import as_scores, column_order
 
@@ -22,6 +24,7 @@ __all__ = [
     "in_order_of",
     "inputs_of",
     "measured_parts",
+    "plain_figures",
     "predict",
     "probabilities",
     "replaces",
@@ -135,18 +138,41 @@ def probabilities(data: Dataset, rows: Rows, fitted: Calibrator | None = None) -
     return found[:, 1] if rows.scores.ndim == 1 else found
 
 
-def measured_parts(data: Dataset, fitted: Calibrator | None, seed: int) -> dict[str, dict[str, Any]]:
-    """Measure the test part of a split, or each of several sets."""
+def measured_parts(
+    data: Dataset, fitted: Calibrator | None, seed: int, profile: str = "default", *, by_group: bool = False
+) -> dict[str, Measurement]:
+    """Measure the test part of a split, or each of several sets.
+
+    Groups that were asked for have figures of their own. Those that only stand in the file say which rows depend on
+    each other, as `compare` takes them, where there are no clusters.
+    """
     data = with_classes_of(fitted, data)
     chosen = {"test": data.test} if data.test is not None else dict(data.parts)
-    return {name: measured(data, rows, fitted, seed) for name, rows in chosen.items()}
+    if not by_group:
+        chosen = {
+            name: replace(rows, groups=None, clusters=rows.groups if rows.clusters is None else rows.clusters)
+            for name, rows in chosen.items()
+        }
+    return {name: _measured(data, rows, fitted, seed, profile) for name, rows in chosen.items()}
 
 
-def measured(data: Dataset, rows: Rows, fitted: Calibrator | None, seed: int) -> dict[str, Any]:
-    """Measure some rows: figures with intervals, the test and the verdict, as plain values."""
+def _measured(data: Dataset, rows: Rows, fitted: Calibrator | None, seed: int, profile: str) -> Measurement:
     p, y = probabilities(data, rows, fitted), data.labels(rows)
     classes = data.classes if p.ndim == 2 and not data.plain_classes else None
-    found = measure(y, p, sample_weight=rows.weights, classes=classes, random_state=seed)
+    return measure(
+        y,
+        p,
+        sample_weight=rows.weights,
+        groups=rows.groups,
+        clusters=rows.clusters,
+        classes=classes,
+        random_state=seed,
+        profile=profile,
+    )
+
+
+def plain_figures(found: Measurement) -> dict[str, Any]:
+    """Return figures with intervals, the test and the verdict as plain values."""
     figures = {
         name: {"value": i.estimate, "low": i.low, "high": i.high, "norm": i.norm, "note": i.note}
         for name, i in found.figures.items()
@@ -161,4 +187,6 @@ def measured(data: Dataset, rows: Rows, fitted: Calibrator | None, seed: int) ->
         "confidence": found.confidence,
         "metrics": figures,
         "test": test,
+        **({} if found.profile == "default" else {"profile": found.profile}),
+        **({} if found.group_findings is None else {"groups": plain(found.group_findings.to_dict())}),
     }

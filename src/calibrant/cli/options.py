@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 __all__ = [
+    "PROFILES",
     "command_line",
     "common",
     "compare_options",
@@ -20,6 +21,9 @@ __all__ = [
     "whole_numbers",
     "writable",
 ]
+
+
+PROFILES = ("default", "risk", "forecast")  # of measuring; several labels a row have no file format yet
 
 
 def common(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -55,6 +59,7 @@ _DATA_OPTIONS = [
     click.option("--embeddings", metavar="NAME", help="Key of the embeddings."),
     click.option("--weights", metavar="NAME", help="Key or column of the weights of the rows."),
     click.option("--groups", metavar="NAME", help="Key or column of the groups of the rows."),
+    click.option("--clusters", metavar="NAME", help="Key or column of what rows have in common: a patient, a prompt."),
     click.option("--part", metavar="NAME", help="Use this part of a split, or this set, alone."),
     click.option("--percent", is_flag=True, help="Probabilities are written as percentages."),
     click.option("--allow-torch", is_flag=True, help="Read .pt files, with torch's weights-only loader."),
@@ -66,7 +71,8 @@ def data_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def wrapped(*arguments: Any, **keywords: Any) -> Any:
-        keys = ("kind", "scores", "labels", "embeddings", "weights", "groups", "part", "percent", "allow_torch")
+        keys = ("kind", "scores", "labels", "embeddings", "weights", "groups", "clusters", "part")
+        keys += ("percent", "allow_torch")
         names = {key: keywords.pop(key) for key in keys}
         return function(*arguments, names=names, **keywords)
 

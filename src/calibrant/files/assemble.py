@@ -82,7 +82,7 @@ def _parts(path: str, pieces: Sequence[Piece], names: Names, keys: Sequence[str]
         own = [piece for piece in pieces if piece.part == part]
         scores = chosen_scores(path, [p for p in own if p.role in SCORE_ROLES], names)
         groups[part] = {} if scores is None else {"scores": scores}
-        for role in ("labels", "embeddings", "weights", "groups"):
+        for role in ("labels", "embeddings", "weights", "groups", "clusters"):
             candidates = [p for p in own if p.role == role]
             if len(candidates) > 1:
                 raise InvalidInput(
@@ -151,7 +151,7 @@ def _check_arrays(path: str, group: Group, kind: str) -> None:
         as_embeddings(scores.values, name=f"{path}: {scores.key}")
     else:
         as_scores(scores.values, kind, name=f"{path}: {scores.key}")
-    for role in ("embeddings", "labels", "weights", "groups"):
+    for role in ("embeddings", "labels", "weights", "groups", "clusters"):
         if role in group and len(np.atleast_1d(group[role].values)) != len(scores.values):
             raise InvalidInput(
                 f"{path}: {scores.key} and {group[role].key} have inconsistent numbers of rows",

@@ -38,7 +38,7 @@ class Rows:
         The embeddings where the file has nothing else.
     labels : array of shape (n,), or None where the file has none
     embeddings : array of shape (n, d), or None
-    weights, groups : array of shape (n,), or None
+    weights, groups, clusters : array of shape (n,), or None
     keys : dict
         The key or column each of them came from.
     sources : tuple of str
@@ -52,6 +52,7 @@ class Rows:
     embeddings: NDArray[Any] | None = None
     weights: NDArray[Any] | None = None
     groups: NDArray[Any] | None = None
+    clusters: NDArray[Any] | None = None
     keys: Mapping[str, str] | None = None
     sources: tuple[str, ...] = ()
     places: NDArray[np.int64] | None = None

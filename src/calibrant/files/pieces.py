@@ -25,6 +25,7 @@ class Names:
     embeddings: str | None = None
     weights: str | None = None
     groups: str | None = None
+    clusters: str | None = None
     part: str | None = None
     percent: bool = False
     every_part: bool = False

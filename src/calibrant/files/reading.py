@@ -51,6 +51,7 @@ def read(
     embeddings: str | None = None,
     weights: str | None = None,
     groups: str | None = None,
+    clusters: str | None = None,
     part: str | None = None,
     percent: bool = False,
     every_part: bool = False,
@@ -65,7 +66,7 @@ def read(
         or ``"-"`` for standard input.
     kind : {"logits", "probs"}, optional
         What the scores are, where their key or column does not say it (``scores`` does not).
-    scores, labels, embeddings, weights, groups : str, optional
+    scores, labels, embeddings, weights, groups, clusters : str, optional
         Keys or columns with other names than these. In tables ``scores`` may be a prefix, a pattern such as
         ``"p_*"`` or a list ``"a,b,c"``; for .npy files ``labels`` is another file.
     part : str, optional
@@ -88,7 +89,7 @@ def read(
             f"{name} is a torch file, and those hold pickles",
             hint="pass --allow-torch to read it with torch's weights-only loader, or save as .npz",
         )
-    names = Names(_KINDS[kind], scores, labels, embeddings, weights, groups, part, percent, every_part)
+    names = Names(_KINDS[kind], scores, labels, embeddings, weights, groups, clusters, part, percent, every_part)
     return assemble(name, _READERS[suffix](io.BytesIO(data), name, names), names, digest)
 
 

@@ -13,6 +13,7 @@ _ROLES: dict[str, tuple[str, ...]] = {
     "embeddings": ("embeddings", "embedding", "features"),
     "weights": ("weights", "sample_weight", "weight"),
     "groups": ("groups", "group"),
+    "clusters": ("clusters", "cluster"),
     "classes": ("classes", "class_names"),
 }
 # What only begins the name of a column: p_ant, and calibrated_ant, which `apply` writes.

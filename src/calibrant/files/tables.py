@@ -52,7 +52,7 @@ def table_pieces(table: Table, names: Names) -> Found:
         percent = table.percent is not None and table.percent(columns)
         pieces.append(Piece(key, role, "", table.numbers(columns), classes, tuple(columns), percent=percent))
     taken = {piece.key for piece in pieces}
-    for role in ("labels", "embeddings", "weights", "groups"):
+    for role in ("labels", "embeddings", "weights", "groups", "clusters"):
         column = _one_column(table, role, getattr(names, role), taken)
         if column is not None:
             numeric = role in ("embeddings", "weights")

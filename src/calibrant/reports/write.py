@@ -27,12 +27,24 @@ from ..monitoring import Monitor
 from ..selection import Comparison
 from .fitted import curves_of, facts_of, parameters_of
 from .marks import INSIDE, MAP, SIZE, comparison_marks, frame_marks, learning_marks, map_marks, reliability_marks
+from .profile_marks import decision_marks, group_marks, shown_span, smooth_marks
+from .tripod import checklist
 from .watching import watching_page
 
 __all__ = ["Context", "report"]
 
 SPANS = (0.02, 0.04, 0.1, 0.2, 0.4)  # where 99 % of the rows say no more, they are drawn once more, larger
-KEY = ("accuracy", "event_rate", "ece_crossfit", "nll", "brier")  # the figures beside the picture
+KEY = (
+    "accuracy",
+    "event_rate",
+    "observed_expected",
+    "calibration_slope",
+    "ici",
+    "ece_crossfit",
+    "auroc",
+    "nll",
+    "brier",
+)  # the figures beside the picture
 
 
 @dataclass(frozen=True)
@@ -131,6 +143,7 @@ def _page(result: Any, context: Context) -> dict[str, Any]:
         "summary": _summary(before, after, comparison, fitted),
         "advice": _advice(before, comparison, fitted),
         "metrics": figures,
+        "profile": _profile(before) if after is None else Markup(""),
         "key": [row for row in figures if row[0] in KEY],
         "notes": list(dict.fromkeys(i.note for _, *pair in figures for i in pair if i is not None and i.note)),
         "meanings": {} if before is None else meanings_of(before.is_event),
@@ -147,6 +160,25 @@ def _page(result: Any, context: Context) -> dict[str, Any]:
         "versions": {"calibrant": __version__, "numpy": np.__version__, "python": platform.python_version()},
         "numbers": _numbers(before, after, comparison, context),
     }
+
+
+def _profile(found: Measurement | None) -> Markup:
+    """What the profile, groups and labels of a measurement add to the page."""
+    if found is None:
+        return Markup("")
+    smooth, decisions, groups = found.smooth, found.decisions, found.group_findings
+    page = {
+        "smooth": None if smooth is None else smooth_marks(smooth),
+        "cut": smooth is not None and shown_span(smooth) < 1,
+        "decision": None if decisions is None else decision_marks(decisions),
+        "groups": None if groups is None else group_marks(groups),
+        "findings": groups,
+        "by_group": [(name, dict(list(part.figures.items())[:6])) for name, part in found.groups.items()],
+        "labels": found.labels,
+        "checklist": checklist(found) if found.profile == "risk" else [],
+        "level": round(100 * found.rate.confidence),
+    }
+    return Markup(_template("profile.html").render(**page))
 
 
 def _judged(comparison: Comparison) -> tuple[Measurement, Measurement | None, dict[str, Any]]:

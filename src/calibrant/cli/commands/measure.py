@@ -9,7 +9,7 @@ import click
 
 from ..gates import check_gates, parse_gates
 from ..main import COMMANDS
-from ..options import common, data_options, read_data
+from ..options import PROFILES, common, data_options, read_data
 from ..output import number, print_json, print_table, print_words, say
 
 __all__ = ["command"]
@@ -18,25 +18,37 @@ __all__ = ["command"]
 @click.command(
     "measure",
     help=COMMANDS["measure"]
-    + "\n\nJudges the test part of a split, and the only part otherwise. As a gate in a pipeline: --fail-if "
+    + "\n\nJudges the test part of a split, and the only part otherwise. --profile risk tells what a risk model is "
+    "reported with, --groups every figure by group, --clusters which rows depend on each other. As a gate in a "
+    "pipeline: --fail-if "
     '"ece_sweep > 0.02" ends with code 1 when it holds. A rule may also be about an end of an interval ("ece.high > '
     '0.05") or the p-value of the test ("p < 0.01").',
 )
 @click.argument("file", metavar="FILE")
 @click.option("--calibrator", metavar="MAP", help="Apply this saved map first.")
 @click.option("--fail-if", "gates", multiple=True, metavar="RULE", help='Such as "ece.high > 0.05"; may be repeated.')
+@click.option("--profile", type=click.Choice(PROFILES), default="default", show_default=True, help="Whose figures.")
 @data_options
 @common
 def command(
-    file: str, calibrator: str | None, gates: tuple[str, ...], names: Any, as_json: bool, seed: int, quiet: bool
+    file: str,
+    calibrator: str | None,
+    gates: tuple[str, ...],
+    profile: str,
+    names: Any,
+    as_json: bool,
+    seed: int,
+    quiet: bool,
 ) -> int:
     """Measure the probabilities of a file."""
     rules = parse_gates(gates)
-    from ..measuring import measured_parts
+    from ..measuring import measured_parts, plain_figures
 
     fitted = None if calibrator is None else _load(calibrator)
     data = read_data(file, names)
-    found = measured_parts(data, fitted, seed)
+    by_group = names["groups"] is not None
+    measured = measured_parts(data, fitted, seed, profile, by_group=by_group)
+    found = {name: plain_figures(part) for name, part in measured.items()}
     failed = [
         f"{name + ': ' if name else ''}{text}" for name, part in found.items() for text in check_gates(rules, part)
     ]
@@ -45,8 +57,8 @@ def command(
     else:
         for name, part in found.items():
             _print(file, name, part)
-    if any(rows.groups is not None for rows in data.parts.values()):
-        say("the intervals treat rows as independent: groups are used by compare, not here", quiet)
+    if not by_group and any(rows.groups is not None for rows in data.parts.values()):
+        say("rows of one group are taken as dependent on each other; --groups NAME tells figures by group", quiet)
     for text in failed:
         say(f"gate failed: {text}")
     return 1 if failed else 0
@@ -71,6 +83,24 @@ def _print(file: str, name: str, part: dict[str, Any]) -> None:
     for note in notes:
         print_words(f"{_stars({'note': note}, notes).strip()} {note}")
     print_words(f"\n{part['verdict']}")
+    if "groups" in part:
+        print_words("")
+        head = ("group", "rows", "seen - said", "interval of all together", "strays, sd", "p")
+        print_table(head, [_group(row) for row in part["groups"]["rows"]])
+        print_words(f"\n{part['groups']['verdict']}")
+
+
+def _group(row: dict[str, Any]) -> tuple[str, ...]:
+    few = " (too few rows to judge)" if row["small"] else ""
+    ends = f"[{row['low']:+.4f}, {row['high']:+.4f}]"
+    return (
+        row["name"] + few,
+        f"{row['rows']:,.0f}",
+        f"{row['gap']:+.4f}",
+        ends,
+        f"{row['strayed']:.2f}",
+        f"{row['pvalue']:.2g}",
+    )
 
 
 def _interval(figure: dict[str, Any]) -> str:

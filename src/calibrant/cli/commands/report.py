@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ..main import COMMANDS
-from ..options import command_line, common, compare_options, data_options, read_data, writable
+from ..options import PROFILES, command_line, common, compare_options, data_options, read_data, writable
 from ..output import print_json, print_words, progress, say
 
 __all__ = ["command"]
@@ -25,6 +25,13 @@ __all__ = ["command"]
     help="Where to write it.",
 )
 @click.option("--title", help="Headline of the page.")
+@click.option(
+    "--profile",
+    type=click.Choice(PROFILES),
+    default="default",
+    show_default=True,
+    help="Other than default: measure as that reader wants it, and compare no maps.",
+)
 @compare_options
 @data_options
 @common
@@ -32,6 +39,7 @@ def command(
     file: str,
     output: str,
     title: str | None,
+    profile: str,
     names: Any,
     as_json: bool,
     seed: int,
@@ -43,6 +51,17 @@ def command(
     from ..comparing import compared, report_context
 
     data = read_data(file, names)
+    if profile != "default":
+        from ..measuring import measured_parts
+
+        part = next(reversed(measured_parts(data, None, seed, profile, by_group=names["groups"] is not None).values()))
+        report(part, output, report_context(data, title, command_line()))
+        if as_json:
+            print_json("report", file=file, output=output, verdict=part.verdict)
+        else:
+            print_words(part.verdict)
+            say(f"wrote {output}", quiet)
+        return
     with progress("comparing", quiet) as advance:
         found = compared(data, seed, advance, settings, names)
     report(found, output, report_context(data, title, command_line()))

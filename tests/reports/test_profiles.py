@@ -1,0 +1,40 @@
+"""Pages of the profiles: what a risk report, groups and labels add."""
+
+import numpy as np
+import pytest
+
+import calibrant
+from calibrant import metrics
+from calibrant.reports.tripod import checklist
+
+
+@pytest.fixture(scope="module")
+def risk():
+    rng = np.random.default_rng(0)
+    p = rng.beta(1, 6, 900)
+    y = (rng.random(900) < 0.7 * p).astype(int)
+    return metrics.measure(y, p, profile="risk", resamples=60, groups=np.arange(900) % 3)
+
+
+def test_a_risk_report_has_its_parts(risk, tmp_path):
+    calibrant.report(risk, tmp_path / "risk.html")
+    text = (tmp_path / "risk.html").read_text()
+    for words in ("Calibration curve", "Decision curve", "By group", "TRIPOD+AI", "act never", 'class="band"'):
+        assert words in text, words
+    assert "nan" not in text.split('id="numbers"')[0]
+    assert text.count("<svg") == text.count("</svg>")
+
+
+def test_the_checklist_says_what_was_done(risk):
+    items = {item: done for item, _, done in checklist(risk)}
+    assert "900 rows" in items["10"]
+    assert "3 groups" in items["14"]
+    plain = metrics.measure([0, 1] * 40, np.linspace(0.2, 0.8, 80), profile="risk", resamples=30)
+    assert "Not done" in {item: done for item, _, done in checklist(plain)}["14"]
+
+
+def test_labels_have_their_table(tmp_path, rng):
+    p = rng.random((200, 3))
+    y = (rng.random((200, 3)) < p).astype(float)
+    calibrant.report(metrics.measure(y, p, profile="multilabel", resamples=30), tmp_path / "labels.html")
+    assert "By label" in (tmp_path / "labels.html").read_text()
