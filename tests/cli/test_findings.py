@@ -245,3 +245,16 @@ def test_a_map_on_embeddings_compares_itself_with_the_scores_of_its_file(
     alone = calibrant.make("ts").fit(logits, y).predict_proba(logits)
     answers = np.load(tmp_path / "out.npz")
     np.testing.assert_allclose(answers[next(k for k in answers.files if answers[k].ndim == 2)], alone, atol=1e-12)
+
+
+def test_percentages_are_probabilities_whatever_the_column_is_called(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "risk.csv"
+    rows = "".join(f"{i % 2};{(i % 90) + 2.5}\n".replace(".", ",") for i in range(60))
+    file.write_text("label;risk\n" + rows)
+    assert main(["measure", str(file), "--scores", "risk", "--percent", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert main(["measure", str(file), "--scores", "risk", "--kind", "probs", "--percent", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == shown
+    assert main(["measure", str(file), "--scores", "risk"]) != 0

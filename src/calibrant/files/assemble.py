@@ -133,7 +133,9 @@ def _kind(path: str, scores: Piece, names: Names) -> str:
             f"{path}: {scores.key} says {said}, but --kind says {names.kind}",
             hint="leave --kind away, or rename the key",
         )
-    kind = names.kind or said
+    kind = (
+        names.kind or said or ("probabilities" if names.percent or scores.percent else None)
+    )  # of what, per cent says
     if kind is None:
         raise InvalidInput(
             f"{path}: whether {scores.key} holds logits or probabilities is not said by its name, and is never guessed",
