@@ -8,7 +8,7 @@ BEFORE := .venv-before
 FIRST := 52bc993
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test bench papers docs clean
+.PHONY: fuzz sanitize demo test bench papers docs clean
 
 demo: $(VENV)/ready  ## train a small classifier, compare maps on it, write a report
 	$(BIN)/calibrant demo
@@ -41,6 +41,14 @@ papers: $(VENV)/ready-dev  ## the papers' tables, figures and claims on our data
 	test -n "$(QUICK)" || $(BIN)/python benchmarks/losses.py
 	test -n "$(QUICK)" || $(BIN)/python benchmarks/no_harm.py
 	test -n "$(QUICK)" || $(BIN)/python benchmarks/projection.py
+
+SECONDS ?= 600
+SEED ?= 1
+fuzz: $(VENV)/ready-dev  ## hostile arrays, saved maps, data files and calls of the core, by chance: SECONDS=600 SEED=1
+	OMP_NUM_THREADS=1 $(BIN)/python -m fuzz --seconds $(SECONDS) --seed $(SEED) --log fuzz.log
+
+sanitize: $(VENV)/ready-dev  ## the core under Address-, UndefinedBehavior- and ThreadSanitizer (needs gcc's libraries)
+	$(BIN)/python scripts/sanitize.py --seed $(SEED)
 
 docs: $(VENV)/ready  ## write the generated parts of README and docs again (its picture: scripts/picture.py)
 	$(BIN)/python scripts/generate.py

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import DataConversionWarning
 
 from calibrant.errors import CalibrantError, CalibrationWarning
 
@@ -40,6 +41,7 @@ def watched() -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             warnings.simplefilter("ignore", CalibrationWarning)
+            warnings.simplefilter("ignore", DataConversionWarning)  # ours: scikit-learn asks for it
             yield
     finally:
         signal.alarm(0)

@@ -40,7 +40,9 @@ def main() -> None:
             try:
                 try_one(arguments.fuzzer, arguments.seed, index)
             except Exception as error:
-                where = traceback.extract_tb(error.__traceback__)[-1]
+                frames = traceback.extract_tb(error.__traceback__)
+                ours = [frame for frame in frames if "src/calibrant" in frame.filename]
+                where = ours[-1] if ours else frames[-1]
                 line = {
                     "index": index,
                     "what": f"{type(error).__name__}: {error}"[:400],

@@ -26,11 +26,15 @@ def read_npz(file: BinaryIO, path: str, names: Names) -> Found:
     try:
         archive = zipfile.ZipFile(file)
         keys = [name[:-4] for name in archive.namelist() if name.endswith(".npy")]
-    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-        raise FileProblem(f"{path} is not an .npz file, or is damaged", seen=str(error)) from error
+    except Exception as error:  # of names that are no text, of places outside the file and of much else
+        raise FileProblem(f"{path} is not an .npz file, or is damaged", seen=str(error)[:200]) from error
 
     def load(key: str) -> NDArray[Any]:
-        with archive.open(f"{key}.npy") as member:
+        try:
+            member = archive.open(f"{key}.npy")
+        except Exception as error:  # encrypted, packed in an unknown way, or not where it is said to be
+            raise FileProblem(f"{path}: {key} cannot be unpacked", seen=f"{error}"[:200]) from error
+        with member:
             return _read_array(member, f"{path}: {key}")
 
     return _pieces(path, keys, load, names)
@@ -127,7 +131,7 @@ def read_torch(file: BinaryIO, path: str, names: Names) -> Found:
     def load(key: str) -> NDArray[Any]:
         try:
             return as_array(tensors[key], key)[0]
-        except (TypeError, RuntimeError) as error:  # sparse, quantised and other tensors that NumPy has no like of
+        except (InvalidInput, TypeError, RuntimeError) as error:  # sparse, quantised, …
             seen = str(error).splitlines()[0][:200]
             raise FileProblem(f"{path}: {key} is not a dense tensor of numbers", seen=seen) from error
 

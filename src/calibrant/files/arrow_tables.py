@@ -44,6 +44,7 @@ def read_arrow(file: BinaryIO, path: str, names: Names) -> Found:
 def _read(path: str, names: Names, load: Callable[[], Any]) -> Found:
     try:
         table = load()
+        table.validate(full=True)  # what a damaged file says of its own memory is checked before it is followed
     except MissingExtra:
         raise
     except Exception as error:  # pyarrow's errors are of many types, all of them mean the file
@@ -54,7 +55,10 @@ def _read(path: str, names: Names, load: Callable[[], Any]) -> Found:
         if found.null_count:
             row = next(i for i, valid in enumerate(found.is_valid().to_pylist()) if not valid)
             raise InvalidInput(f"{path}: column {column} has missing values", seen=f"row {row}")
-        return as_lists(path, column, found.to_pylist()) if _is_nested(found.type) else found.to_numpy()
+        try:
+            return as_lists(path, column, found.to_pylist()) if _is_nested(found.type) else found.to_numpy()
+        except UnicodeDecodeError as error:
+            raise FileProblem(f"{path}: column {column} holds text that is none", seen=f"{error}"[:200]) from error
 
     def numbers(columns: Sequence[str]) -> NDArray[Any]:
         blocks = [values(column) for column in columns]

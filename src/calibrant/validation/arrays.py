@@ -27,7 +27,7 @@ BFLOAT16_ROUNDING = 2.0**-8
 
 
 # Sums of weights beyond are taken for these: see `_of_sensible_sum`.
-_LEAST_WEIGHT, _MOST_WEIGHT = 1e-60, 1e15
+_LEAST_WEIGHT, _MOST_WEIGHT = 1e-20, 1e15  # in single precision too
 
 
 def simplex_tolerance(values: Any) -> float:
@@ -45,11 +45,8 @@ def as_array(values: Any, name: str) -> tuple[NDArray[Any], tuple[Any, ...] | No
         return values, None
     if values is None:
         raise InvalidInput(f"{name} is missing", seen="None", allowed="an array, a frame or a tensor")
-    if hasattr(values, "detach"):  # a torch tensor
-        tensor = values.detach().cpu()
-        if str(tensor.dtype) == "torch.bfloat16":
-            tensor = tensor.float()
-        return tensor.numpy(), None
+    if hasattr(values, "detach"):
+        return _of_tensor(values, name), None
     if hasattr(values, "toarray") and hasattr(values, "nnz"):
         raise InvalidInput(
             f"{name} is a sparse matrix; dense data is required",
@@ -59,8 +56,29 @@ def as_array(values: Any, name: str) -> tuple[NDArray[Any], tuple[Any, ...] | No
     if np.ma.is_masked(values):
         raise InvalidInput(f"{name} has masked entries", hint="drop or fill these rows; nothing is imputed")
     columns = tuple(values.columns) if hasattr(values, "columns") else None
-    array = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
+    try:
+        array = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
+    except (ValueError, TypeError, RuntimeError, OverflowError) as error:
+        raise InvalidInput(
+            f"{name} cannot be read as an array",
+            seen=f"{type(values).__name__} ({error})"[:200],
+            allowed="rows of equal length",
+        ) from error
     return array, columns
+
+
+def _of_tensor(values: Any, name: str) -> NDArray[Any]:
+    """Return a torch tensor as an array; sparse and quantised ones are refused."""
+    layout = str(getattr(values, "layout", "torch.strided"))
+    if layout != "torch.strided":
+        raise InvalidInput(
+            f"{name} is a sparse tensor; dense data is required", seen=layout, hint="call .to_dense() first"
+        )
+    try:
+        tensor = values.detach().cpu().resolve_conj().resolve_neg()
+        return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
+    except (TypeError, RuntimeError, AttributeError) as error:
+        raise InvalidInput(f"{name} is a tensor that cannot be read", seen=f"{error}"[:200]) from error
 
 
 def as_float(array: NDArray[Any], name: str) -> NDArray[np.floating]:

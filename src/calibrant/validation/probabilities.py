@@ -75,9 +75,11 @@ def _refuse_row(values: NDArray[np.floating], number: int, marginals: bool, tole
         raise InvalidInput(
             f"{name} holds what is no probability", seen=f"{bad:.6g} in row {number}", allowed="numbers in [0, 1]"
         )
+    with np.errstate(all="ignore"):  # a row of +inf and -inf has no sum
+        total = float(row.sum(dtype=np.float64))
     raise InvalidInput(
         f"{name} has a row that is not a distribution",
-        seen=f"row {number} from {row.min():.6g} to {row.max():.6g}, sum {row.sum():.6g}",
+        seen=f"row {number} from {row.min():.6g} to {row.max():.6g}, sum {total:.6g}",
         allowed=f"entries in [0, 1] that sum to 1 within {tolerance:g}",
         hint="for logits take the softmax first; pass marginals=True for per-class probabilities with free sums",
     )

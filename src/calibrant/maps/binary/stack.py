@@ -89,7 +89,8 @@ class CurveStack(Stack):
         self._groups, self._steps, self._epsilon = groups, steps, epsilon
         self._curves = list(zip(knots, values, strict=True))
         self._starts = np.cumsum([0, *map(len, knots)])
-        self._knots = (knots[0] if len(knots) == 1 else np.concatenate(knots)).astype(dtype, copy=False)
+        with np.errstate(over="ignore"):  # a knot beyond single precision is infinite in it
+            self._knots = (knots[0] if len(knots) == 1 else np.concatenate(knots)).astype(dtype, copy=False)
         self._values = values[0] if len(values) == 1 else np.concatenate(values)
 
     def answers(self, odds: Floats) -> Floats:

@@ -162,7 +162,7 @@ class Optimum:
 
 def _in_units(matrices: Array) -> tuple[Array, Array]:
     """Return matrices of positive diagonals with diagonals of ones, and the units they are then measured in."""
-    scale = np.sqrt(np.einsum("gii->gi", matrices))
+    scale = np.sqrt(np.maximum(np.einsum("gii->gi", matrices), 1e-300))  # rounding may leave less than nothing
     return matrices / scale[:, :, None] / scale[:, None, :], scale
 
 

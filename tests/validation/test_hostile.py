@@ -1,0 +1,63 @@
+"""Input that once raised what is not ours, or that no computation survives."""
+
+import numpy as np
+import pytest
+
+import calibrant
+from calibrant.errors import CalibrationWarning, InvalidInput
+from calibrant.validation import as_scores, as_weights
+
+RNG = np.random.default_rng(0)
+Z, Y = RNG.normal(size=(40, 3)), RNG.integers(0, 3, 40)
+
+
+def fine(p):
+    return np.isfinite(p).all() and (p >= 0).all() and np.allclose(p.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("bad", [[[1.0, 2.0], [1.0]], [[1.0], 2.0], [[[1.0], [2.0, 3.0]]]])
+def test_ragged_lists_are_refused(bad):
+    with pytest.raises(InvalidInput, match="scores"):
+        calibrant.make("ts").fit(bad, [0, 1])
+
+
+def test_sparse_tensors_are_refused():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(InvalidInput, match="to_dense"):
+        calibrant.make("ts").fit(torch.tensor(Z).to_sparse(), Y)
+
+
+@pytest.mark.parametrize(("size", "dtype"), [(1e101, np.float64), (1.7e308, np.float64), (1e33, np.float32)])
+def test_scores_that_are_too_large_are_refused(size, dtype):
+    scores = np.zeros((40, 3), dtype)
+    scores[7, 1] = -size
+    with pytest.raises(InvalidInput, match="too large"):
+        as_scores(scores, "logits")
+
+
+@pytest.mark.parametrize("name", ["ts", "ets", "sms", "irova-ets", "irm-ts", "bts", "gp"])
+@pytest.mark.parametrize("size", [1e-320, 1e-99, 1e99])
+@pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+def test_scores_of_any_size_end_in_a_finite_map(name, size):
+    assert fine(calibrant.make(name).fit(Z * size, Y).predict_proba(Z))
+
+
+def test_scores_that_are_next_to_nothing_are_said_to_be_read_as_equal():
+    with pytest.warns(CalibrationWarning, match="read as equal"):
+        assert not as_scores(Z * 1e-300, "logits").logits.any()
+
+
+@pytest.mark.parametrize("name", ["vector", "ts", "irova", "imax", "kcal-logits"])
+@pytest.mark.parametrize("weight", [1e300, 1e-300])
+@pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+def test_weights_of_any_size(name, weight):
+    assert fine(calibrant.make(name).fit(Z, Y, sample_weight=np.full(40, weight)).predict_proba(Z))
+
+
+def test_weights_keep_their_proportions():
+    weights = as_weights(np.array([1e300, 3e300]), 2)
+    assert weights[1] / weights[0] == pytest.approx(3)
+    with pytest.raises(InvalidInput, match="parts"):
+        as_weights(np.array([1e300, 3e300]), 2, whole=False)
+    ordinary = np.array([0.5, 2.0])
+    np.testing.assert_array_equal(as_weights(ordinary, 2), ordinary)
