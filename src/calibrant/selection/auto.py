@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
 from ..calibrator import Calibrator
+from ..errors import InvalidInput
 from ..fits.report import FitReport
 from ..formulas import Term
 from ..invariants import Anything, Fitted, Text
 from ..parameters import Instance, Integer, OneOf
 from ..passes import Block
 from ..registry import make_seeded
-from ..traits import Traits
+from ..traits import Preserves, Traits
 from ..types import Floats
+from ..validation import as_groups
 from .compare import compare_problems
 from .problem import Problem, read_split
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["AutoCalibrator"]
 
@@ -28,7 +33,7 @@ class AutoCalibrator(Calibrator):
 
     Parameters
     ----------
-    methods, cv, repeats, metric, preserve_accuracy, random_state
+    methods, cv, repeats, metric, preserve_accuracy, preserve, random_state
         See `compare`.
     inputs, classes, saturated
         See `Calibrator`.
@@ -53,6 +58,7 @@ class AutoCalibrator(Calibrator):
         "repeats": Integer(1),
         "metric": OneOf("nll", "brier"),
         "preserve_accuracy": Instance((bool, np.bool_), "True or False"),
+        "preserve": OneOf(None, "top label", "ranking"),
         "random_state": Integer(0),
     }
     best_: str
@@ -68,6 +74,7 @@ class AutoCalibrator(Calibrator):
         repeats: int = 1,
         metric: str = "nll",
         preserve_accuracy: bool = False,
+        preserve: str | None = None,
         random_state: int = 0,
         inputs: str = "logits",
         classes: Any = None,
@@ -78,6 +85,7 @@ class AutoCalibrator(Calibrator):
         self.repeats = repeats
         self.metric = metric
         self.preserve_accuracy = preserve_accuracy
+        self.preserve = preserve
         self.random_state = random_state
         super().__init__(inputs=inputs, classes=classes, saturated=saturated)
 
@@ -86,11 +94,36 @@ class AutoCalibrator(Calibrator):
         """Those of the chosen map; before the fit, what every candidate promises."""
         if hasattr(self, "map_"):
             return replace(self.map_.traits, sees="sample")
-        return Traits("scaling", "top label" if self.preserve_accuracy else "nothing", "full", "n", sees="sample")
+        kept = self.preserve or ("top label" if self.preserve_accuracy else "nothing")
+        return Traits("scaling", cast("Preserves", kept), "full", "n", sees="sample")
+
+    def fit(self, scores: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None) -> Self:
+        """Compare, choose and fit, as `Calibrator.fit`.
+
+        Parameters
+        ----------
+        scores, y, sample_weight
+            See `Calibrator`.
+        groups : array-like of shape (n,), optional
+            Rows of one group (a patient, a document) stay in one fold.
+        """
+        self._places = None
+        if groups is not None:
+            weights = None if sample_weight is None else np.asarray(sample_weight)
+            places, _ = as_groups(groups, len(np.asarray(groups)) if weights is None else len(weights))
+            self._places = places if weights is None else places[weights > 0]
+        try:
+            return super().fit(scores, y, sample_weight)
+        finally:
+            del self._places
 
     def _fit_rows(self, sample: Block) -> FitReport:
         exact = self.saturated == "exact"
-        problem = Problem(sample.logits, sample.labels, sample.weights, np.arange(sample.n_classes), exact=exact)
+        places = getattr(self, "_places", None)
+        if places is not None and len(places) != sample.n:
+            raise InvalidInput("groups must name one group a row", seen=f"{len(places)} for {sample.n} rows")
+        classes = np.arange(sample.n_classes)
+        problem = Problem(sample.logits, sample.labels, sample.weights, classes, groups=places, exact=exact)
         folds = max(2, min(int(self.cv), sample.n // 2))
         found = compare_problems(
             problem,
@@ -100,6 +133,7 @@ class AutoCalibrator(Calibrator):
             repeats=self.repeats,
             metric=self.metric,
             preserve_accuracy=self.preserve_accuracy,
+            preserve=self.preserve,
             sizes=(),
             random_state=self.random_state,
             n_jobs=None,

@@ -13,6 +13,7 @@ from ..calibrator import Calibrator
 from ..errors import CalibrantError, InvalidInput
 from ..registry import make_seeded
 from ..threads import carried
+from ..traits import Preserves
 from ..validation import ordered_like
 from .choice import choose, explain
 from .evaluate import Answers, Judgement, answers, evaluate, workers
@@ -43,6 +44,7 @@ def compare(
     groups: Any = None,
     metric: str = "nll",
     preserve_accuracy: bool = False,
+    preserve: str | None = None,
     sizes: Sequence[int] = (),
     random_state: int = 0,
     n_jobs: int | None = None,
@@ -71,6 +73,8 @@ def compare(
         What decides.
     preserve_accuracy : bool
         Choose only among maps that never change a predicted label.
+    preserve : {"top label", "ranking"}, optional
+        The same, or only among maps that keep the order of every row's classes.
     sizes : sequence of int
         Rows to fit on for a learning curve (Mix-n-Match, Figure 6).
     random_state : int
@@ -101,6 +105,7 @@ def compare(
         repeats=repeats,
         metric=metric,
         preserve_accuracy=preserve_accuracy,
+        preserve=preserve,
         sizes=sizes,
         random_state=random_state,
         n_jobs=n_jobs,
@@ -128,6 +133,7 @@ def compare_problems(
     repeats: int,
     metric: str,
     preserve_accuracy: bool,
+    preserve: str | None,
     sizes: Sequence[int],
     random_state: int,
     n_jobs: int | None,
@@ -136,6 +142,7 @@ def compare_problems(
     """`compare` on validated rows; its ``refit_`` is filled in by the caller."""
     if metric not in ("nll", "brier"):
         raise InvalidInput("metric must be one that decides by rows", seen=repr(metric), allowed="'nll' or 'brier'")
+    kept = _kept(preserve_accuracy, preserve)
     picked = pick_methods(methods, given.n, given.k, given.embeddings is not None)
     plan = make_plan(given, test, cv, repeats, random_state)
     smaller = smaller_plans(plan, given, sizes, random_state)
@@ -156,7 +163,7 @@ def compare_problems(
     with workers(n_jobs) as pool, ThreadPoolExecutor(2) as ahead:
         judgements = dict(zip(picked, ahead.map(carried(judge), picked), strict=True))
     curves = [curve for _, curve in judgements.values() if curve is not None]
-    rows = make_rows({name: j for name, (j, _) in judgements.items()}, judged, metric, preserve_accuracy)
+    rows = make_rows({name: j for name, (j, _) in judgements.items()}, judged, metric, kept)
     chosen, lowest = choose(rows, metric)
     reason = explain(rows, chosen, lowest, metric, given.n, given.k, curves)
     settings = {
@@ -164,6 +171,7 @@ def compare_problems(
         "judged_on": "test set" if test is not None else f"{cv} folds" + (f" × {repeats}" if repeats > 1 else ""),
         "metric": metric,
         "preserve_accuracy": preserve_accuracy,
+        "preserve": kept,
         "random_state": random_state,
         "left_out": left_out(methods, given.embeddings is not None),
     }
@@ -173,6 +181,15 @@ def compare_problems(
 
     unfitted = partial(make_seeded, chosen.name, random_state)
     return Comparison(rows, chosen.name, lowest.name, reason, tuple(curves), settings, unfitted, again)
+
+
+def _kept(preserve_accuracy: bool, preserve: str | None) -> Preserves:
+    """Return what the chosen map must keep."""
+    if preserve not in (None, "top label", "ranking"):
+        raise InvalidInput("preserve is not valid", seen=repr(preserve), allowed="None, 'top label' or 'ranking'")
+    if preserve == "ranking":
+        return "ranking"
+    return "top label" if preserve_accuracy or preserve == "top label" else "nothing"
 
 
 def _words(error: Exception) -> str:

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..errors import InvalidInput
 from ..registry import make
+from ..traits import Preserves, weakest
 from ..types import Array
 from .evaluate import Judgement
 from .problem import Problem
@@ -14,13 +15,11 @@ from .result import Estimate, Row
 __all__ = ["estimates", "make_rows"]
 
 
-def make_rows(
-    found: dict[str, Judgement | str], judged: Problem, metric: str, preserve_accuracy: bool
-) -> tuple[Row, ...]:
+def make_rows(found: dict[str, Judgement | str], judged: Problem, metric: str, preserve: Preserves) -> tuple[Row, ...]:
     """Return the rows, best first; maps that failed, whose judgement is an error message, come last."""
     good = {name: j for name, j in found.items() if isinstance(j, Judgement)}
     traits = {name: make(name).traits for name in found}
-    eligible = {name: traits[name].preserves_accuracy or not preserve_accuracy for name in found}
+    eligible = {name: weakest([traits[name].preserves, preserve]) == preserve for name in found}
     if "identity" not in good:
         raise InvalidInput("the scores cannot be judged", seen=str(found["identity"]))
     figures = {name: estimates(j, judged) for name, j in good.items()}
