@@ -225,7 +225,7 @@ def study(samples: int, seconds: float) -> dict[str, Any]:
                     had = kept["counts"].setdefault(name, [0, 0])
                     kept["counts"][name] = [had[0] + offered, had[1] + hit]
                 kept["samples"] += 1
-        RECORD.write_text(json.dumps(record, separators=(",", ":")))
+            RECORD.write_text(json.dumps(record, separators=(",", ":")))
         print(f"{wanted} samples a cell, {end - time.process_time():.0f} s left", flush=True)
         if time.process_time() >= end:
             break

@@ -5,6 +5,7 @@ import pytest
 
 import calibrant
 from calibrant import metrics
+from calibrant.metrics.views import forecasts
 from calibrant.reports.tripod import checklist
 
 
@@ -38,3 +39,15 @@ def test_labels_have_their_table(tmp_path, rng):
     y = (rng.random((200, 3)) < p).astype(float)
     calibrant.report(metrics.measure(y, p, profile="multilabel", resamples=30), tmp_path / "labels.html")
     assert "By label" in (tmp_path / "labels.html").read_text()
+
+
+def test_a_report_checks_probabilities_few_times(tmp_path, rng, monkeypatch):
+    """Once a map and split, and twice for each page: it was 643 times when every resample was checked."""
+    calls = []
+    checked = forecasts.as_probabilities
+    monkeypatch.setattr(forecasts, "as_probabilities", lambda *a, **k: calls.append(1) or checked(*a, **k))
+    z = rng.normal(size=(300, 3)) * 2
+    y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    found = calibrant.compare(z, y, methods=["identity", "ts", "ets"], inputs="logits")
+    calibrant.report(found, tmp_path / "page.html")
+    assert len(calls) <= 12

@@ -6,15 +6,17 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ..arrays import best_column
 from ..calibrator import Calibrator
 from ..fits.judge import label_losses, row_losses
-from ..metrics import cwece, ece, ece_sweep
+from ..metrics.inference.resampling import Sampling
+from ..metrics.metric import Metric
+from ..metrics.table import TABLE
+from ..metrics.views.forecasts import Forecasts, read
 from ..threads import blas_threads, carried, get_threads, thread_limit
 from ..types import Array, Floats, Integers
 from ..validation.saturation import masked_out
@@ -151,40 +153,29 @@ def _errors(p: Floats, problem: Problem) -> dict[str, tuple[float, float]]:
 
     Where rows have groups, groups are resampled and left out.
     """
-    labels, weights = problem.labels, problem.weights
     units = np.arange(problem.n) if problem.groups is None else problem.groups
-    top = (p[:, 1] if problem.is_event else p.max(axis=1)).astype(np.float64)
-    right = labels if problem.is_event else (p.argmax(axis=1) == labels).astype(np.int64)
-    metrics = (("ece", ece), ("ece_sweep", ece_sweep))
-    found = {name: _resampled(metric, right, top, weights, units) for name, metric in metrics}
+    forecasts = read(problem.labels, p[:, 1] if problem.is_event else p, problem.weights, marginals=True)
+    found = {name: _resampled(TABLE[name], forecasts, units) for name in ("ece", "ece_sweep")}
     if problem.is_event:
         return found
-    found["cwece"] = _jackknife(labels, p, weights, units)
+    found["cwece"] = _jackknife(TABLE["cwece"], forecasts, units)
     return found
 
 
-def _resampled(metric: Any, right: Integers, top: Array, weights: Array | None, units: Integers) -> tuple[float, float]:
-    rng, n = np.random.default_rng(0), int(units.max()) + 1
-    base = np.ones(len(top)) if weights is None else weights
-    values = []
-    for _ in range(_RESAMPLES):
-        counts = np.bincount(rng.integers(0, n, n), minlength=n)[units] * base
-        if counts.any():
-            values.append(metric(right, top, sample_weight=counts))
-    return float(metric(right, top, sample_weight=weights)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+def _resampled(metric: Metric, forecasts: Forecasts, units: Integers) -> tuple[float, float]:
+    drawn = Sampling(0, np.random.default_rng(0), _RESAMPLES).forecasts(replace(forecasts, clusters=units))
+    values = [metric.of(part) for part in drawn if part.weights is None or part.weights.any()]
+    return metric.of(forecasts), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
 
 
-def _jackknife(labels: Integers, p: Floats, weights: Array | None, units: Integers) -> tuple[float, float]:
-    value = float(cwece(labels, p, sample_weight=weights))
+def _jackknife(metric: Metric, forecasts: Forecasts, units: Integers) -> tuple[float, float]:
+    value = metric.of(forecasts)
     n = int(units.max()) + 1
     parts = min(_GROUPS, n)
     if parts < 2:
         return value, 0.0
     part = (np.random.default_rng(0).permutation(n) % parts)[units]
-    left = [
-        float(cwece(labels[part != g], p[part != g], sample_weight=None if weights is None else weights[part != g]))
-        for g in range(parts)
-    ]
+    left = [metric.of(forecasts.take(part != g)) for g in range(parts)]
     return value, float(np.sqrt((parts - 1) * np.var(left)))
 
 
