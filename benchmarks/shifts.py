@@ -188,11 +188,13 @@ def page() -> None:
         parts = [label_shift(), groups(), several_labels(), venn_abers()]
     shift = [line.split("|") for line in parts[0][2:]]
     lower = all(float(row[3]) < float(row[2]) for row in shift)
+    fallen = [row[1].strip() for row in shift if float(row[6]) < float(row[5])]
     never = [row for row in (line.split("|") for line in parts[1][2:]) if _worse(row[4])]
     kept = all(_within(line.split("|")[3]) for line in parts[3][2:])
     verdict = [
         f"the correction {'lowers' if lower else 'does not lower'} the mean log-loss on "
         f"{'every set' if lower else 'every set: see below'}",
+        f"accuracy falls on {', '.join(fallen)}" if fallen else "accuracy falls on no set",
         "by group is never worse than the common map by more than noise" if not never else
         "by group is worse than the common map by more than noise on: " + ", ".join(row[1].strip() for row in never),
         "Venn–Abers keeps its promise within two standard errors" if kept else
