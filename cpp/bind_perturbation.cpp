@@ -56,7 +56,7 @@ void bind_perturbation(nb::module_& m) {
         "keep_probabilities",
         [](Scores<T> logits, int noise, double scale, std::int64_t nodes, Threads threads) {
             if (noise < 0 || noise > 1) throw nb::value_error("noise must be 0 or 1");
-            if (nodes < 2 || nodes > (1 << 20)) throw nb::value_error("nodes must be between 2 and 2^20");
+            if (nodes < 2 || nodes > (1 << 16)) throw nb::value_error("nodes must be between 2 and 2^16");
             auto out = fresh<double>({logits.shape(0)});
             nb::gil_scoped_release release;
             calibrant::keep_probabilities(logits.data(), logits.shape(0), logits.shape(1),

@@ -106,6 +106,6 @@ def test_ctrl_c_stops_a_long_kernel(threads):
     sender.start()
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        _core.keep_probabilities(logits, 0, 100.0, 2**20, threads)
+        _core.keep_probabilities(logits, 0, 100.0, 2**16, threads)
     sender.join()
     assert time.monotonic() - start < 10

@@ -15,6 +15,7 @@ import click
 from .. import __version__
 from ..errors import CalibrantError, CalibrationWarning, FileProblem, MissingExtra
 from .hints import in_options
+from .output import visible
 
 __all__ = ["COMMANDS", "EXIT_CODES", "main", "program"]
 
@@ -160,7 +161,7 @@ def _explain(error: Exception) -> tuple[int, str]:
 
 
 def _say(text: str) -> None:
-    click.echo(" ".join(text.split("\n")), err=True)
+    click.echo(visible(" ".join(text.split("\n"))), err=True)
 
 
 def _show_warning(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:

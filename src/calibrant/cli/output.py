@@ -26,20 +26,43 @@ __all__ = [
     "progress",
     "say",
     "table_width",
+    "visible",
 ]
 
 JSON_FORMAT = 1
+_LONGEST = 400  # characters of a cell: names of classes may have thousands
 
 
 def say(text: str, quiet: bool = False) -> None:
     """Write a message to standard error."""
     if not quiet:
-        click.echo(_wrapped(text) if sys.stderr.isatty() else text, err=True)
+        click.echo(_wrapped(visible(text)) if sys.stderr.isatty() else visible(text), err=True)
 
 
 def print_words(text: str) -> None:
     """Write a finding in words to standard output."""
-    click.echo(_wrapped(text) if sys.stdout.isatty() else text)
+    click.echo(_wrapped(visible(text)) if sys.stdout.isatty() else visible(text))
+
+
+def visible(text: str, kept: str = "\n") -> str:
+    """Return text with control characters and marks of direction written out: shown, and not obeyed by a terminal.
+
+    Names of classes and files come from users, and may hold any of them.
+
+    Examples
+    --------
+    >>> visible("a\\x1b[31mb")
+    'a\\\\x1b[31mb'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c in kept or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _cell(value: Any) -> str:
+    """Return what a cell of a table shows: one line, and no more than a screen is wide."""
+    text = visible(number(value), kept="")
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def _wrapped(text: str) -> str:
@@ -92,9 +115,9 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, left: 
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for i, column in enumerate(columns):
-        table.add_column(Text(column), justify="left" if i < left else "right", no_wrap=i < 1)
+        table.add_column(Text(_cell(column)), justify="left" if i < left else "right", no_wrap=i < 1)
     for row in rows:
-        table.add_row(*(cell if isinstance(cell, Text) else Text(number(cell)) for cell in row))
+        table.add_row(*(cell if isinstance(cell, Text) else Text(_cell(cell)) for cell in row))
     Console(file=sys.stdout, width=table_width(), highlight=False, soft_wrap=False).print(table)
 
 
@@ -102,7 +125,7 @@ def columns_that_fit(columns: Sequence[str], rows: Sequence[Sequence[Any]], pros
     """Return how many of the columns, from the left, stand side by side; only ``prose`` breaks, from this width on."""
     used, between = 0, 3  # characters between two columns
     for i, column in enumerate(columns):
-        width = max(len(column), *(len(number(row[i])) for row in rows))
+        width = max(len(_cell(column)), *(len(_cell(row[i])) for row in rows))
         used += min(width, (prose or {}).get(column, width)) + (between if i else 0)
         if used > table_width():
             return max(i, 1)
