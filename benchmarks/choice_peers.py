@@ -34,6 +34,9 @@ class Said(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
         return X
 
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return X.argmax(axis=1)
+
 
 def scikit_learn(method: str) -> Map:
     def answer(fit: np.ndarray, labels: np.ndarray, test: np.ndarray) -> np.ndarray:
