@@ -8,7 +8,7 @@ BEFORE := .venv-before
 FIRST := 52bc993
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: fuzz sanitize demo test bench papers docs clean
+.PHONY: fuzz sanitize demo test bench papers docs site wheels test-lowest clean
 
 demo: $(VENV)/ready  ## train a small classifier, compare maps on it, write a report
 	$(BIN)/calibrant demo
@@ -53,11 +53,34 @@ sanitize: $(VENV)/ready-dev  ## the core under Address-, UndefinedBehavior- and 
 docs: $(VENV)/ready  ## write the generated parts of README and docs again (its picture: scripts/picture.py)
 	$(BIN)/python scripts/generate.py
 
+site: $(VENV)/ready-dev  ## the documentation as pages in build/site
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -b html docs build/site
+
+# A wheel and a source archive, audited, each installed in a new environment and tried there; the wheel where no compiler is.
+wheels: $(VENV)/ready-dev  ## build, audit, install and try what is uploaded
+	rm -rf dist build/try
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m auditwheel show dist/*.whl
+	$(PYTHON) -m venv build/try/wheel
+	CC=/bin/false CXX=/bin/false PATH=build/try/wheel/bin build/try/wheel/bin/python $(PIP) dist/*.whl
+	build/try/wheel/bin/python scripts/smoke.py
+	build/try/wheel/bin/calibrant --help 2>&1 | grep 'calibrant\[cli\]'
+	$(PYTHON) -m venv build/try/sdist
+	build/try/sdist/bin/python $(PIP) dist/*.tar.gz
+	build/try/sdist/bin/python scripts/smoke.py
+
+# The oldest versions that pyproject.toml allows, which need a Python that has wheels for them.
+test-lowest: $(VENV)/ready  ## the quick tests with the lowest declared versions
+	test -x build/lowest/bin/python || $(PYTHON) -m venv build/lowest
+	$(BIN)/python scripts/lowest.py > build/lowest/constraints.txt
+	build/lowest/bin/python $(PIP) --constraint build/lowest/constraints.txt '.[cli]' pytest hypothesis pandas
+	OMP_NUM_THREADS=1 build/lowest/bin/python -m pytest -q -W default tests/test_package.py tests/test_registry.py tests/maps tests/operators tests/files
+
 # The package is installed editable: Python files are live, the core is built again when its sources change.
 $(VENV)/ready: $(wildcard cpp/*) CMakeLists.txt pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python $(PIP) "scikit-build-core>=0.10" "nanobind>=2.4" ninja cmake
-	$(BIN)/python $(PIP) --no-build-isolation --editable .
+	$(BIN)/python $(PIP) --no-build-isolation --editable '.[cli]'
 	touch $@
 
 $(VENV)/ready-dev: $(VENV)/ready

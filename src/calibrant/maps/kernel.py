@@ -50,7 +50,7 @@ _GLANCE = 200  # rows that a change of the rows is judged by
 
 
 class KCal(Beside):
-    """P(c | x) ∝ Σ_{j in c} exp(-|Π(x) - Π(xⱼ)|² / (2 h²)) over the calibration rows (KCal, paper 001, Eq. 3).
+    """``P(c | x) ∝ Σ_{j in c} exp(-|Π(x) - Π(xⱼ)|² / (2 h²))`` over the calibration rows (KCal, paper 001, Eq. 3).
 
     Π is learnt on training rows by `fit_projection`; `fit` keeps the projected calibration rows and picks h. Where
     `fit_projection` was not called, Π is learnt on the calibration rows by cross-fitting: in each of three folds a Π of

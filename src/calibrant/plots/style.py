@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..errors import import_extra
+
 __all__ = ["AFTER", "BEFORE", "LINES", "axes", "dress", "ink", "legend", "new_figure"]
 
 BEFORE, AFTER = "#d55e00", "#0072b2"  # Okabe and Ito; apart in grey too, and every mark has a shape of its own
@@ -24,7 +26,7 @@ def axes(ax: Any = None, *, figsize: tuple[float, float] = (4.2, 4.2)) -> Any:
 
 def new_figure(figsize: tuple[float, float]) -> Any:
     """Return a new figure that ``plt.show()`` knows of; no setting is changed."""
-    import matplotlib.pyplot as plt
+    plt = import_extra("matplotlib.pyplot", "plots", "a picture")
 
     return plt.figure(figsize=figsize, layout="constrained")
 

@@ -1,0 +1,35 @@
+"""How the site is made: `make site`."""
+
+import calibrant
+
+project = "calibrant"
+copyright = "the calibrant authors"
+version = release = calibrant.__version__
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_gallery.gen_gallery"]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+exclude_patterns = ["evidence/claims/*.json"]
+html_theme = "pydata_sphinx_theme"
+html_title = "calibrant"
+html_theme_options = {"navbar_end": ["theme-switcher"], "show_prev_next": False, "show_toc_level": 2}
+html_show_sphinx = False
+html_static_path = []
+myst_heading_anchors = 4
+myst_enable_extensions = ["dollarmath"]
+# Tables of measurements name files of the repository beside the site; GitHub shows these, the site does not.
+suppress_warnings = ["myst.header"]
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+napoleon_use_ivar = True
+sphinx_gallery_conf = {
+    "examples_dirs": ["../examples"],
+    "gallery_dirs": ["guides"],
+    "filename_pattern": r"/guide_",
+    "ignore_pattern": r"__init__",
+    "download_all_examples": False,
+    "min_reported_time": 1000,
+    "show_signature": False,
+    "abort_on_example_error": True,
+}
+# What scikit-learn adds to every estimator, with words of its own glossary.
+_ADDED = ("fit", "score", "predict", "predict_proba", "partial_fit", "transform")
+autodoc_default_options = {"exclude-members": ", ".join(f"set_{name}_request" for name in _ADDED)}

@@ -1,0 +1,35 @@
+"""The site: its reference is complete, its guides are there, and it is built without a warning."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import calibrant
+
+TOP = Path(__file__).resolve().parent.parent
+pytest.importorskip("sphinx_gallery")
+
+
+def test_the_reference_names_every_public_name():
+    told = set(re.findall(r"auto(?:class|function):: calibrant\.(\w+)", (TOP / "docs/api.rst").read_text()))
+    assert told == set(calibrant.__all__), "run `make docs`"
+
+
+def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path):
+    told = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-d", str(tmp_path / "trees"),
+         str(TOP / "docs"), str(tmp_path / "site")],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    assert told.returncode == 0, told.stderr[-3000:]
+    pages = list((tmp_path / "site").rglob("*.html"))
+    assert len(pages) > 40
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        remote = re.findall(r'<(?:script|img|link)[^>]*(?:src|href)="(https?:[^"]*)"', text)
+        assert not [address for address in remote if "canonical" not in address], page.name
+        for target in re.findall(r'href="([^"#:?]+\.html)', text):
+            assert (page.parent / target).exists(), f"{page.name} points at {target}"
