@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import calibrant
 from calibrant.cli.reference import reference
 from calibrant.registry import entries
 
@@ -34,11 +35,21 @@ def with_table(text: str) -> str:
     return f"{before}{START}\n\n{maps_table()}\n\n{END}{rest.split(END)[1]}"
 
 
+def api() -> str:
+    """Return the page of the public names."""
+    lines = ["API reference", "=============", "", "Every public name; written by ``make docs``.", ""]
+    for name in sorted(calibrant.__all__):
+        kind = "class" if name[0].isupper() else "function"
+        lines += [f".. auto{kind}:: calibrant.{name}", *(["   :members:"] if kind == "class" else []), ""]
+    return "\n".join(lines)
+
+
 if __name__ == "__main__":
     import stub  # needs nanobind, and the core as it is built
 
     text = README.read_text(encoding="utf-8")
     README.write_text(with_table(text), encoding="utf-8")
     COMMANDS.write_text(reference(), encoding="utf-8")
+    (COMMANDS.parent / "api.rst").write_text(api(), encoding="utf-8")
     stub.write()
     sys.stderr.write(f"wrote {README.name}, {COMMANDS.name} and {stub.STUB.name}\n")

@@ -68,7 +68,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     classes_ : array of shape (K,)
     n_features_in_ : int
         Columns seen in `fit`.
-    feature_names_in_ : array of shape (n_features_in_,)
+    feature_names_in_ : array of str
         Their names, where `fit` saw a frame. Frames given later are put into this order by their names (or those of the
         classes, with or without a prefix that all share), and refused where these do not match; arrays have no names,
         and go by position.

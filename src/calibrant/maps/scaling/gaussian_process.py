@@ -40,7 +40,7 @@ class GaussianProcessCalibration(Calibrator):
     """p = softmax(g(log softmax(z))), with g a Gaussian process shared by all classes (Wenger et al. 2020).
 
     The latent function acts on t = -log softmax(z), so a shift of a row changes nothing. Its prior mean is the identity
-    (g = -t: the scores as they came) and its covariance is
+    (g = -t: the scores as they came) and its covariance is::
 
         variance · [ t t' + (1 + r + r²/3) e^{-r} ],   r = √5 |w - w'| / length,   w = log(1 + t/T),
 
