@@ -7,14 +7,14 @@ copyright = "the calibrant authors"
 version = release = calibrant.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_gallery.gen_gallery"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["evidence/claims/*.json"]
+exclude_patterns = ["evidence/claims/*.json", "sg_execution_times.rst", "**/sg_execution_times.rst"]
 html_theme = "pydata_sphinx_theme"
 html_title = "calibrant"
 html_theme_options = {"navbar_end": ["theme-switcher"], "show_prev_next": False, "show_toc_level": 2}
 html_show_sphinx = False
 html_static_path = []
 myst_heading_anchors = 4
-myst_enable_extensions = ["dollarmath"]
+
 # Tables of measurements name files of the repository beside the site; GitHub shows these, the site does not.
 suppress_warnings = ["myst.header"]
 autodoc_typehints = "none"
