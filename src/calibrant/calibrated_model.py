@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_para
 from .arrays import best_column, softmax
 from .calibrator import Calibrator
 from .errors import InvalidInput, caution
+from .fitted_events import EventPair, are_several, event_map, fit_events
 from .fitted_pair import METHODS, FittedPair, Held, fit_map, hold_out, pick_method, scores_of
 from .parameters import AnyOf, Instance, Integer, OneOf, check_parameters
 from .registry import make
@@ -109,13 +110,16 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         ----------
         X : array-like of shape (n, d)
             Whatever the estimator takes.
-        y : array-like of shape (n,)
+        y : array-like of shape (n,), or (n, L) for events that may happen together
+            A `MultiOutputClassifier` or a one-vs-rest pipeline then gives the scores, and the map is a `MultiLabel`.
         sample_weight : array-like of shape (n,), optional
             For the map, and for the estimator where it takes weights.
         **fit_params
             Handed to the estimator's fit, or routed where metadata routing is on.
         """
         calibrator = self._check_parameters()
+        if are_several(y):
+            return self._fit_events(X, np.asarray(y), sample_weight, calibrator, fit_params)
         y = _target(y)
         X, y, sample_weight = indexable(X, y, sample_weight)
         weights = as_weights(sample_weight, len(y))
@@ -137,15 +141,33 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> Floats:
         """Return calibrated probabilities of shape (n, K), averaged over the ensemble (see `ensemble`)."""
         check_is_fitted(self)
+        if self._has_events:
+            return _mean([pair.predict_proba(X) for pair in self.calibrated_classifiers_])
         return self._pooled([pair.predict_proba(X) for pair in self.calibrated_classifiers_])
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row; ties are broken by the scores of the estimators."""
         check_is_fitted(self)
+        if self._has_events:
+            return (self.predict_proba(X) > 0.5).astype(np.int64)
         scores = [pair.scores(X) for pair in self.calibrated_classifiers_]
         pairs = zip(self.calibrated_classifiers_, scores, strict=True)
         probabilities = self._pooled([pair.calibrator.predict_proba(z) for pair, z in pairs])
         return self.classes_[best_column(probabilities, _mean(scores))]
+
+    @property
+    def _has_events(self) -> bool:
+        return isinstance(self.calibrated_classifiers_[0], EventPair)
+
+    def _fit_events(
+        self, X: Any, y: NDArray[Any], sample_weight: Any, calibrator: Calibrator, fit_params: dict[str, Any]
+    ) -> Self:
+        """Fit on events that may happen together: a column of y for each, and a `MultiLabel` for the map."""
+        chosen = event_map(calibrator, default=self.calibrator == "blend")
+        weights = as_weights(sample_weight, len(y))
+        self.response_method_, self.classes_ = "predict_proba", np.arange(y.shape[1])
+        self.calibrated_classifiers_: list[Any] = fit_events(self, X, y, weights, chosen, self._is_prefit, fit_params)
+        return self
 
     def _pooled(self, answers: list[Floats]) -> Floats:
         """Average the answers of the ensemble: by their mean, and for few rows rather by their geometric mean.

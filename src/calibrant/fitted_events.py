@@ -1,0 +1,96 @@
+"""Estimators of several events a row, and the map fitted on their held-out probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing
+
+from .calibrator import Calibrator
+from .errors import InvalidInput
+from .maps.binary.logit_spline import LogitSpline
+from .operators.multi_label import MultiLabel
+from .types import Array, Floats
+
+__all__ = ["EventPair", "are_several", "event_map", "event_scores", "fit_events"]
+
+
+@dataclass(frozen=True, eq=False)
+class EventPair:
+    """A fitted estimator of several events, and the map of their probabilities."""
+
+    estimator: Any
+    calibrator: MultiLabel
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the calibrated probability of each event: (n, L)."""
+        return self.calibrator.predict_proba(event_scores(self.estimator, X))
+
+
+def are_several(y: Any) -> bool:
+    """Tell whether y has a column for each of several events."""
+    shape = np.asarray(y).shape
+    return len(shape) == 2 and shape[1] > 1
+
+
+def event_map(calibrator: Calibrator, default: bool) -> MultiLabel:
+    """Return the map to fit; where the user chose none, a logit spline for each event."""
+    if isinstance(calibrator, MultiLabel):
+        return calibrator.unfitted().set_params(inputs="probabilities")
+    if not default:
+        raise InvalidInput(
+            "CalibratedModel: y has several columns, which need a MultiLabel for the calibrator",
+            seen=type(calibrator).__name__,
+            hint="MultiLabel(LogitSpline())",
+        )
+    return MultiLabel(LogitSpline(), inputs="probabilities")
+
+
+def fit_events(
+    model: Any,
+    X: Any,
+    outcomes: Any,
+    weights: Array | None,
+    calibrator: MultiLabel,
+    prefit: bool,
+    params: dict[str, Any],
+) -> list[EventPair]:
+    """Hold rows out, fit the map on the probabilities of all of them, and return the estimators with it."""
+    everything = np.arange(len(outcomes))
+    if prefit:
+        estimators, scores, rows = [model.estimator], event_scores(model.estimator, X), everything
+    else:
+        splitter: Any = check_cv(model.cv)
+        splits = list(splitter.split(X, outcomes))
+        estimators = [_fitted(model.estimator, X, outcomes, train, params) for train, _ in splits]
+        parts = zip(estimators, splits, strict=True)
+        scores = np.concatenate([event_scores(e, _safe_indexing(X, test)) for e, (_, test) in parts])
+        rows = np.concatenate([test for _, test in splits])
+        if not model.ensemble:
+            estimators = [_fitted(model.estimator, X, outcomes, everything, params)]
+    fitted = calibrator.fit(scores, outcomes[rows], None if weights is None else weights[rows])
+    return [EventPair(estimator, fitted) for estimator in estimators]
+
+
+def event_scores(estimator: Any, X: Any) -> Floats:
+    """Return the probability of each event, (n, L), from a matrix of them or from a list of (n, 2), one an event."""
+    answer = estimator.predict_proba(X)
+    if isinstance(answer, (list, tuple)):
+        names = getattr(estimator, "classes_", [np.array([0, 1])] * len(answer))
+        answer = np.stack([_of_event(p, own) for p, own in zip(answer, names, strict=True)], axis=1)
+    return np.asarray(answer)
+
+
+def _of_event(p: Any, names: Any) -> Floats:
+    """The column of the event that happens; zeros where the estimator has never seen it."""
+    known = np.asarray(names).tolist()
+    return np.asarray(p)[:, known.index(1)] if 1 in known else np.zeros(len(p))
+
+
+def _fitted(estimator: Any, X: Any, y: Any, rows: Any, params: dict[str, Any]) -> Any:
+    fresh: Any = clone(estimator)
+    return fresh.fit(_safe_indexing(X, rows), y[rows], **params)
