@@ -8,6 +8,7 @@ from collections import defaultdict
 from typing import Any
 
 TITLES = {"plain": "", "ties": ", tied scores", "weights": ", weighted rows", "clusters": ", clusters of five"}
+FEWEST = 40  # intervals or tests of a cell below which nothing is said of it
 LAWS = {"true": "calibrated", "bent": "miscalibrated"}
 
 
@@ -27,7 +28,7 @@ def _column(cell: dict[str, Any]) -> str:
 def _outside(count: list[int], low: float, high: float) -> int:
     """-1 or 1 where a share lies below or above a range by more than two standard errors, else 0."""
     offered, hit = count
-    if offered < 40:  # too few intervals to judge
+    if offered < FEWEST:
         return 0
     share = hit / offered
     error = 2 * math.sqrt(max(share * (1 - share), 0.25 / offered) / offered)
@@ -41,7 +42,7 @@ def page(record: dict[str, Any]) -> str:
         if kept["samples"]:
             groups[(cell["law"], cell["kind"], cell["part"], cell.get("prevalence", 0))].append((cell, kept))
     short, loud, wide, lines = defaultdict(list), defaultdict(list), defaultdict(int), []
-    judged = 0
+    judged = all_cells = 0
     for (law, kind, part, _), members in groups.items():
         members.sort(key=lambda pair: (pair[0].get("k", 0), pair[0]["n"]))
         names = list(dict.fromkeys(name for _, kept in members for name in kept["counts"]))
@@ -56,7 +57,8 @@ def page(record: dict[str, Any]) -> str:
                 test = name.startswith("test ")
                 if test and law != "true":
                     continue
-                judged += 1
+                judged += count[0] >= FEWEST
+                all_cells += 1
                 side = _outside(count, *((0.04, 0.06) if test else (0.93, 0.97)))
                 where = f"{_column(cell)}{TITLES.get(kind, '')}, {LAWS[law]}: {_percent(count, kept['samples'])}"
                 if test and side:
@@ -66,7 +68,7 @@ def page(record: dict[str, Any]) -> str:
                 elif side > 0:
                     wide[name] += 1
         lines.append(f"| samples | {' | '.join(str(kept['samples']) for _, kept in members)} |")
-    return "\n".join([*_head(short, loud, wide, judged), *lines]) + "\n"
+    return "\n".join([*_head(short, loud, wide, judged, all_cells), *lines]) + "\n"
 
 
 WORDS = """\
@@ -86,13 +88,18 @@ can show, and lies below the true error where rows are few.
 """
 
 
-def _head(short: Any, loud: Any, wide: Any, judged: int) -> list[str]:
+def _head(short: Any, loud: Any, wide: Any, judged: int, cells: int) -> list[str]:
     few, many = sum(map(len, short.values())), sum(map(len, loud.values()))
     claim = 'the claim "95 % intervals cover 93 to 97 %, tests at 5 % raise 4 to 6 %"'
     holds = "was not refuted in any cell" if few + many == 0 else "does not hold everywhere"
+    if judged < cells / 2:
+        holds = "is not shown yet"
     verdict = (
-        f"**Verdict: {claim} {holds}.** Of {judged} cells, {few} intervals cover less than 93 % and {many} tests raise "
-        "another share than 4 to 6 %, by more than two standard errors of the count; they are listed first."
+        f"**Verdict: {claim} {holds}.** Of {cells} cells begun {judged} have samples enough to be judged ({FEWEST}); of "
+        f"these {few} intervals cover less than 93 % and {many} tests raise another share than 4 to 6 %, by more than two "
+        "standard errors of the count; they are listed first. Until then: by 150 samples a cell, the area under the curve "
+        "covered 89 to 91 % with 8 to 10 events (its interval was widened since, and its note says so), scaled Brier 93 to "
+        "97 %, and the test of Cox's line raised 9 % at 200 rows of a 5 % event (outcomes are drawn there since)."
     )
     lines = ["# Do intervals cover, and do tests keep their level?", "", verdict, "", WORDS]
     lines += ["## Intervals that cover less than 93 %", ""]

@@ -22,12 +22,15 @@ __all__ = [
     "rarer",
     "rate_of",
     "share_interval",
+    "short_words",
 ]
 
 Floats = NDArray[np.float64]
 # With fewer rows of the rarer outcome than this, the rows cannot tell how skewed their losses are: Hall's interval
 # covers in 98 of 100 samples of 300 rows with 6 of them on average, and in 62 of 100 with one.
 FEW = 5
+# With fewer than this, intervals from a standard error cover about 90 % instead of 95 (docs/evidence/coverage.md).
+SHORT = 20
 
 
 def rate_of(pairs: Pairs) -> float:
@@ -44,6 +47,12 @@ def rarer(pairs: Pairs) -> float:
 def few_words(pairs: Pairs) -> str:
     """Say that the rarer outcome is too rare, and how rare it is."""
     return f"only {rarer(pairs):.3g} of {pairs.rows:,.0f} rows have the rarer outcome"
+
+
+def short_words(pairs: Pairs) -> str:
+    """Say that intervals may be a little short, where fewer than 20 rows have the rarer outcome."""
+    few = rarer(pairs)
+    return f"only {few:.3g} rows have the rarer outcome: so few may make the interval short" if few < SHORT else ""
 
 
 def share_interval(pairs: Pairs, confidence: float) -> Interval:

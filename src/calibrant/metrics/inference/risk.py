@@ -14,7 +14,7 @@ from ...cells.pairs import Pairs, standard_error
 from ...errors import InvalidInput
 from ..estimators.cox import Line, line_covariance, line_of, observed_expected, outside_of
 from .intervals import Interval, deviations_of, frequency_interval
-from .means import FEW, few_words, rarer
+from .means import FEW, few_words, rarer, short_words
 from .resampling import Sampling
 
 __all__ = ["large_law", "line_law", "mean_law", "ratio_law"]
@@ -29,7 +29,7 @@ def _note(pairs: Pairs, line: Line) -> str:
     words = f"{left:,.0f} rows with a score of exactly 0 or 1 have no log-odds and were left out" if left else ""
     if line.separable:
         words = "; ".join(filter(None, [words, "outcomes are separable by the scores: a loose prior keeps it finite"]))
-    return words
+    return "; ".join(filter(None, [words, short_words(pairs)]))
 
 
 def line_law(place: int) -> Any:
@@ -151,9 +151,11 @@ def mean_law(influence: Any, *, logits: bool = False) -> Any:
         if not np.isfinite(estimate):
             return Interval(estimate, None, None, confidence, np.nan, 0.0, "none", note="only one outcome was seen")
         error, count = standard_error(values, pairs)
-        note = few_words(pairs) if rarer(pairs) < FEW else ""
-        if not np.isfinite(error) or (note and pairs.clusters is None):
+        few = rarer(pairs) < FEW
+        note = few_words(pairs) if few else short_words(pairs)
+        if not np.isfinite(error) or (few and pairs.clusters is None):
             return Interval(estimate, None, None, confidence, np.nan, 0.0, "none", note=note or "one row has no spread")
+        count = min(count, rarer(pairs)) if logits else count  # the rarer outcome's rows decide the error of a rank
         reach = float(stdtrit(max(count - 1, 1), 0.5 + confidence / 2)) * error
         ends = estimate - reach, estimate + reach
         if logits and 0 < estimate < 1:
