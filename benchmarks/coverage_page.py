@@ -95,11 +95,9 @@ def _head(short: Any, loud: Any, wide: Any, judged: int, cells: int) -> list[str
     if judged < cells / 2:
         holds = "is not shown yet"
     verdict = (
-        f"**Verdict: {claim} {holds}.** Of {cells} cells begun {judged} have samples enough to be judged ({FEWEST}); of "
-        f"these {few} intervals cover less than 93 % and {many} tests raise another share than 4 to 6 %, by more than two "
-        "standard errors of the count; they are listed first. Until then: by 150 samples a cell, the area under the curve "
-        "covered 89 to 91 % with 8 to 10 events (its interval was widened since, and its note says so), scaled Brier 93 to "
-        "97 %, and the test of Cox's line raised 9 % at 200 rows of a 5 % event (outcomes are drawn there since)."
+        f"**Verdict: {claim} {holds}.** Of {cells} cells begun {judged} have samples enough to be judged ({FEWEST}); "
+        f"of these {few} intervals cover less than 93 % and {many} tests raise another share than 4 to 6 %, by more "
+        "than two standard errors of the count; they are listed first."
     )
     lines = ["# Do intervals cover, and do tests keep their level?", "", verdict, "", WORDS]
     lines += ["## Intervals that cover less than 93 %", ""]
