@@ -111,7 +111,7 @@ void bind_logistic(nb::module_& m) {
            Matrix<double> targets, bool two_slopes, Threads threads) {
             require_rows(logits, labels, weights);
             const std::int64_t count = coefficients.shape(0);
-            bool good = coefficients.shape(1) == 3 && targets.shape(0) == coefficients.shape(0) && targets.shape(1) == 2 &&
+            bool good = count >= 1 && coefficients.shape(1) == 3 && targets.shape(0) == coefficients.shape(0) && targets.shape(1) == 2 &&
                         groups.shape(0) == logits.shape(1);
             for (std::size_t j = 0; good && j < groups.shape(0); ++j) good = groups.data()[j] < count;
             if (!good) throw nb::value_error("groups, coefficients and targets do not fit one another");

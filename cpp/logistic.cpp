@@ -121,7 +121,7 @@ void logistic_sums(const T* logits, const std::int64_t* labels, const double* we
                 for (std::int64_t j = 0; j < m; ++j) odds[j] = odds[columns.places[j]];
             const std::int64_t y = columns.where[labels[i]];
             if (y >= 0) target[y] = targets[2 * groups[labels[i]] + 1];
-            add_row_of(odds.data(), m, columns.c.data(), target.data(), weight, two_slopes, &sums[part * width * m]);
+            add_row_of(odds.data(), m, columns.c.data(), target.data(), weight, two_slopes, sums.data() + part * width * m);
             if (y >= 0) target[y] = columns.negative[y];
         }
     });

@@ -28,7 +28,6 @@ METRICS = (
     "nll",
     "brier",
     "ece_kde",
-    "auroc",
 )
 ROOM = Path(tempfile.mkdtemp(prefix="calibrant-fuzz-"))
 

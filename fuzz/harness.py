@@ -14,7 +14,7 @@ from sklearn.exceptions import DataConversionWarning
 
 from calibrant.errors import CalibrantError, CalibrationWarning
 
-SECONDS = 10  # an input of a few rows that takes longer hangs
+SECONDS = 10  # of processor time: an input of a few rows that takes longer hangs
 MEGABYTES = 1000  # by which an input of a few rows may raise the peak memory
 
 
@@ -35,8 +35,8 @@ def watched() -> Iterator[None]:
         raise Finding(f"no answer in {SECONDS} s")
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    old = signal.signal(signal.SIGALRM, too_slow)
-    signal.alarm(SECONDS)
+    old = signal.signal(signal.SIGPROF, too_slow)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -44,8 +44,8 @@ def watched() -> Iterator[None]:
             warnings.simplefilter("ignore", DataConversionWarning)  # ours: scikit-learn asks for it
             yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, old)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, old)
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     if grown > MEGABYTES:
         raise Finding(f"the peak memory rose by {grown:.0f} MB")

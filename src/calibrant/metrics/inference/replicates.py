@@ -20,6 +20,8 @@ __all__ = ["Replicates", "from_rows"]
 
 Floats = NDArray[np.float64]
 
+_MOST_ROWS = 10**7  # a weight counts as so many rows: bins up to more of these could not be waited for
+
 
 @dataclass(frozen=True, eq=False)
 class Replicates:
@@ -113,7 +115,8 @@ class Replicates:
 
     def _rows(self) -> int:
         # Whole weights are numbers of rows; fractional ones have no such number, and a group counts once.
-        return int(self.mass[:, -1].max()) if self.mass.dtype == np.int64 else self.scores.shape[1]
+        rows = int(self.mass[:, -1].max()) if self.mass.dtype == np.int64 else self.scores.shape[1]
+        return rows if rows <= _MOST_ROWS else self.mass.shape[1]
 
     def ks(self) -> Floats:
         """Kolmogorov-Smirnov error: the largest |Σ(score - outcome)| over the lowest scores, over the total."""
