@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from .registry import make as make
     from .reports.write import report as report
     from .scanning import scan as scan
+    from .scanning.applying import apply as apply
     from .selection.auto import AutoCalibrator as AutoCalibrator
     from .selection.compare import compare as compare
     from .threads import get_threads as get_threads
@@ -95,6 +96,7 @@ _PLACES = {
     "VennAbers": "maps.binary.venn_abers",
     "VectorScaling": "maps.scaling.vector",
     "estimate_performance": "monitoring.expected",
+    "apply": "scanning.applying",
     "compare": "selection.compare",
     "export": "exports.writing",
     "get_threads": "threads",

@@ -218,6 +218,10 @@ class Calibrator(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, scores: Any) -> Floats:
         """Return calibrated probabilities: (n, K), rows on the simplex, float32 for float32 scores."""
+        if type(scores).__module__.startswith("dask.array"):
+            check_is_fitted(self, "fit_report_")
+            lazily = import_module(".scanning.engines.dask", __package__).lazily
+            return lazily(self.predict_proba, scores, len(self.classes_))
         valid = self._scores_to_map(scores)
         answer = self._map(valid.logits)
         if valid.has_minus_infinity and self.saturated == "exact" and hasattr(self, "zero_"):

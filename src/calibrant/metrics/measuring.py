@@ -57,8 +57,9 @@ class Settings:
 
 def measure(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
+    inputs: str | None = None,
     sample_weight: Any = None,
     groups: Any = None,
     clusters: Any = None,
@@ -74,9 +75,11 @@ def measure(
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Class labels; 0/1 outcomes where ``y_prob`` is one-dimensional.
+        Class labels; 0/1 outcomes where ``y_prob`` is one-dimensional. Or a `calibrant.scan` alone.
     y_prob : array-like of shape (n, K) or (n,)
         Probabilities of the classes, or of one event.
+    inputs : {"logits", "probabilities"}, optional
+        What the scores of a scan are; those of a scan that is mapped are probabilities.
     confidence : float
         Of all intervals.
     resamples : int
@@ -103,6 +106,8 @@ def measure(
     True
     """
     settings = Settings(confidence, resamples, bins, random_state, profile)
+    if y_prob is None and hasattr(y_true, "measured"):  # a scan, which brings its labels
+        return y_true.measured(inputs, classes, asdict(settings))
     if profile == "multilabel":
         return _measured_labels(read_labels_of(y_true, y_prob, sample_weight, clusters, classes), settings, groups)
     forecasts = read(y_true, y_prob, sample_weight, classes=classes).clustered(clusters)

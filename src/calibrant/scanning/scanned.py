@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import softmax
 from ..errors import InvalidInput
+from ..metrics.measuring import Measuring, measure
 from ..passes import Block, Data, in_memory, in_passes
 from ..passes.batch import Batch
 from ..passes.statistic import Rows
@@ -110,6 +112,26 @@ class Scan:
         cluster = self.source.is_cluster
         return Wanted(HELD_BY_CLUSTERS if cluster else HELD, cluster, self.sample or 0)
 
+    def measured(self, inputs: str | None, classes: Any, settings: dict[str, Any]) -> Any:
+        """Measure the rows: exactly where they are few, else by sums of cells, in one pass more than the first look."""
+        kind = "probabilities" if self.maps else inputs or self.kind
+        if kind is None:
+            raise InvalidInput(
+                "whether the scan holds logits or probabilities is not said",
+                hint='pass inputs="logits" or inputs="probabilities"',
+            )
+        reading, seen = self.looked(kind, classes, None, False)
+        function = partial(_measure, reading=reading, settings=settings)
+        if seen.few is not None:
+            block = _block(seen.few, len(_known(reading)))
+            p = softmax(block.logits)
+            return measure(
+                _known(reading)[block.labels], p, sample_weight=block.weights, classes=_known(reading), **settings
+            )
+        with tell_pass(seen.rows):
+            found = self.seen_source.reduce(function)
+        return found.finalise()
+
     def _data(self, reading: Reading, seen: Seen) -> Data:
         classes = _known(reading)
         if seen.few is not None:
@@ -156,6 +178,19 @@ def _answers(batches: Iterable[Batch], tasks: Sequence[Task], reading: Reading) 
 
     found = run_tasks(tasks, blocks())
     return Answers(tuple(found), rows)
+
+
+def _measure(batches: Iterable[Batch], reading: Reading, settings: dict[str, Any]) -> Measuring | None:
+    """One pass: sums of cells of the batches of a partition."""
+    state = None
+    for batch in counted(batches):
+        if _length(batch):
+            state = Measuring(**settings) if state is None else state
+            block = replace(reading, floors=False).block(batch)
+            classes = _known(reading)
+            p = softmax(block.logits)
+            state.update(classes[block.labels], p, sample_weight=block.weights, classes=classes)
+    return state
 
 
 def _length(batch: Batch) -> int:

@@ -52,9 +52,9 @@ def source_of(given: Any, names: Names, beside: Mapping[str, Any], bytes_a_batch
     given = cast("Any", given)
     room = type(given).__module__.partition(".")[0]
     if room in ("dask", "dask_expr"):
-        return import_module("...passes.engines.dask", __name__).dask_source(given, names, beside, bytes_a_batch)
+        return import_module(".engines.dask", __package__).dask_source(given, names, beside, bytes_a_batch)
     if room == "pyspark":
-        return import_module("...passes.engines.spark", __name__).spark_source(given, names, beside)
+        return import_module(".engines.spark", __package__).spark_source(given, names, beside)
     if callable(given) and not hasattr(given, "__arrow_c_stream__"):
         _refuse_beside(beside)
         begin = cast("Callable[[], Iterable[Any]]", given)

