@@ -141,9 +141,12 @@ def rows_of(n: int, weights: Floats | None) -> float:
     return total if is_whole(weights) else total**2 / float((weights**2).sum())
 
 
+_MOST_ROWS = 1e8  # that whole weights may stand for
+
+
 def is_whole(weights: Floats) -> bool:
-    """Tell whether weights are numbers of rows."""
-    return bool((weights == np.floor(weights)).all())
+    """Tell whether weights are numbers of rows: whole, and of no more rows than could be written out."""
+    return bool((weights == np.floor(weights)).all()) and float(weights.sum()) <= _MOST_ROWS
 
 
 def standard_error(values: Floats, pairs: Pairs) -> tuple[float, float]:
