@@ -30,7 +30,7 @@ def test_costly_maps_are_tried_where_rows_and_classes_are_few() -> None:
 
 def test_binary_problems_have_maps_of_their_own() -> None:
     own = set(default_methods(1000, 2)) - set(default_methods(1000, 3))
-    assert own == {"platt", "bbq", "quadratic", "logit-spline", "isotonic-centred", "venn-abers"}
+    assert own == {"platt", "bbq", "quadratic", "logit-spline", "isotonic-centred"}
 
 
 def test_names_are_taken_as_they_are_and_the_identity_takes_part() -> None:

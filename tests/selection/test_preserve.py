@@ -38,5 +38,5 @@ def test_automatic_choice_keeps_the_ranking_and_the_groups():
 
 
 def test_two_classes_try_the_maps_that_win_there():
-    assert {"quadratic", "logit-spline", "isotonic-centred", "venn-abers"} <= set(default_methods(1000, 2))
+    assert {"quadratic", "logit-spline", "isotonic-centred"} <= set(default_methods(1000, 2))
     assert "logit-spline" not in default_methods(1000, 3)

@@ -12,7 +12,7 @@ __all__ = ["default_methods", "fast_methods", "left_out", "pick_methods"]
 _ANY = ("identity", "ts", "ets", "iop", "gp", "irm", "irova", "beta", "svs", "vector", "sms", "blend")
 # On one score; with more classes platt and bbq are 8 and 33 % behind the best (medians, 1,000 rows). The others have
 # the first ranks of 25 problems of two classes (docs/evidence/new_maps.md).
-_BINARY = ("platt", "bbq", "quadratic", "logit-spline", "isotonic-centred", "venn-abers")
+_BINARY = ("platt", "bbq", "quadratic", "logit-spline", "isotonic-centred")
 _SLOW = ("iop", "svs", "sms", "blend")  # 20 to 700 ms for 1,000 rows of ten classes; the others take 9 at most
 _SMS_CLASSES = 256  # K² numbers: at K = 1,000 a fit on 10,000 rows takes five seconds, four times as long as svs
 _BLEND_SCORES = 100_000  # n·K: six maps, each fitted six times for each fold, take about ten seconds of the processor
