@@ -102,7 +102,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     _learnt: ClassVar[tuple[str, ...]] = ()  # fitted attributes that hold what was learnt, for `n_parameters_`
     _parameter_names: ClassVar[tuple[str, ...]]
     _made_as: str = ""  # the registered name that `calibrant.make` was asked for
-    _state: ClassVar[Mapping[str, Any] | None] = None  # what each fitted attribute must be, see `invariants`
+    _state: ClassVar[Any] = None  # what each fitted attribute must be, see `invariants`
     _state_of_all: ClassVar[Mapping[str, Any]] = {  # those that this class sets; parts of maps have some of them
         **dict.fromkeys(("classes_", "n_features_in_", "n_samples_", "zero_", "feature_names_in_"), Optional(ANY)),
         "fit_report_": Optional(Instance((FitReport,), "the report of a fit")),

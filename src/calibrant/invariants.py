@@ -106,7 +106,8 @@ class Fitted:
         if self.count and (not isinstance(value, list) or not value or not _fits(len(value), self.count, sizes)):
             return f"it must be a list of maps, {self.count} of them"
         wanted = sizes.get(self.classes) if isinstance(self.classes, str) else self.classes
-        for part in value if self.count else [value]:
+        parts: list[Any] = value if self.count else [value]
+        for part in parts:
             if not (hasattr(part, "_map") and hasattr(part, "_state")):
                 return "it must be a map"
             if wanted is not None and len(getattr(part, "classes_", range(wanted))) != wanted:
@@ -189,11 +190,11 @@ def check_state(fitted: Any) -> None:
     sizes: Sizes = {} if classes is None else {"K": len(classes)}
     for name, low in (("n_features_in_", 1), ("n_samples_", 0)):
         value = getattr(fitted, name, low)
-        if not isinstance(value, numbers.Integral) or not low <= value < 2**62:
+        if not isinstance(value, numbers.Integral) or not low <= int(value) < 2**62:
             raise _refusal(fitted, name, "it must be a number of columns or rows")
     sizes["D"] = getattr(fitted, "n_features_in_", sizes.get("K", 1))
     zero = getattr(fitted, "zero_", 0.0)
-    if not (isinstance(zero, numbers.Real) and (np.isnan(zero) or _PLACE.accepts(zero))):
+    if not (isinstance(zero, numbers.Real) and (np.isnan(float(zero)) or _PLACE.accepts(zero))):
         raise _refusal(fitted, "zero_", "it must be the logarithm of a probability")
     named = getattr(fitted, "feature_names_in_", None)
     if named is not None and not (isinstance(named, np.ndarray) and named.shape == (sizes["D"],)):
