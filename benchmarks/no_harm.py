@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from mixnmatch import load
 
 from calibrant import make
 from calibrant.arrays import softmax
 from calibrant.errors import CalibrationWarning
 from calibrant.fits.judge import label_losses
 from calibrant.registry import entries
+from papers.frame import find, load
 
 ROOT = Path(__file__).resolve().parents[1]
 LIKE_CIFAR100 = ("cifar100_resnet50", "cifar100_densenet_bc", "tinyimagenet_probe")
@@ -93,15 +93,18 @@ def page(cases: list[Case], splits: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=ROOT / "../shared/data")
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--names", nargs="*", help="only these maps; prints, and writes nothing")
     options = parser.parse_args()
     names = options.names or [e.name for e in entries() if e.traits.shape == "binary"]
+    missing = [data for data in (*LIKE_CIFAR100, *OTHERS) if not find(data)]
+    if missing:
+        print(f"the page is left alone: {', '.join(missing)} is missing (benchmarks/data/README.md)")
+        return
     cases: list[Case] = []
     for data in (*LIKE_CIFAR100, *OTHERS):
-        z, y = load(options.data, data)
-        z = z.astype(np.float32)
+        found = load(data)
+        z, y = found.logits.astype(np.float32), found.labels
         for rows in [s for s in SIZES if s <= len(y) - 1000]:
             for seed in range(options.splits):
                 cases += [fit_and_judge(name, data, z, y, rows, seed) for name in names]

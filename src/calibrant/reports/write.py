@@ -97,7 +97,7 @@ def report(
         out.write(text.encode())
 
 
-def _template(name: str) -> jinja2.Template:
+def _template(name: str) -> Any:
     source = Path(__file__).with_name(name).read_text(encoding="utf-8")
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
@@ -163,7 +163,7 @@ def _page(result: Any, context: Context) -> dict[str, Any]:
     }
 
 
-def _profile(found: Measurement | None) -> Markup:
+def _profile(found: Measurement | None) -> Any:
     """What the profile, groups and labels of a measurement add to the page."""
     if found is None:
         return Markup("")
@@ -297,7 +297,7 @@ def _harm(curve: ReliabilityCurve) -> float:
 
 def _numbers(
     before: Measurement | None, after: Measurement | None, comparison: Comparison | None, context: Context
-) -> Markup:
+) -> Any:
     """All numbers as JSON that can stand inside a script element."""
     found = {
         "calibrant": __version__,
