@@ -28,8 +28,9 @@ over the sets, and at worst, in per cent; below zero ours is better."""
 
 
 MISSES = """\
-The misses have one known cause, and one that is likely but was not tested. Full matrices under ODIR (`matrix-odir`, `dirichlet-odir`) win on naive Bayes of
-texture and penbased and are no candidates by default: `--methods all` has them. And where a model makes no error on
+The misses have one known cause, and one that is likely but was not tested. Full matrices under ODIR
+(`matrix-odir`, `dirichlet-odir`) win on naive Bayes of texture and penbased and are no candidates by
+default: `--methods all` has them. And where a model makes no error on
 200 rows (the forest on segment0), `ets` may take a temperature near zero, which folds cannot tell from a good one:
 that is our reading, no experiment."""
 

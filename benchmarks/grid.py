@@ -140,8 +140,8 @@ def page(found: list[Cell]) -> str:
         f"at most), {SPLITS} random halves each; fitted as users do it, on one half, judged on the other.",
         "A figure is the median over the halves of (ours / theirs - 1), in per cent, the sign turned for accuracy:",
         "above zero is worse. Half of the cells, by a hash of their names (`grid_scores.tuned`), were looked at while",
-        "the default was chosen; the others were not, but for wine, whose misses on both halves had been seen before the last "
-        "change.", "",
+        "the default was chosen; the others were not, but for wine, whose misses on both halves had been seen before",
+        "the last change.", "",
         "| cells | beside | figure | behind, median % | cells behind by more than 5 % | at worst % |",
         "| --- | --- | --- | --- | --- | --- |",
         *summary("judged on", other), *summary("chosen on", seen), "",

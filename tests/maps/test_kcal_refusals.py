@@ -121,7 +121,7 @@ def test_forget_and_explain_refuse_what_they_cannot_use():
         map_.explain(data.other[:2])
 
 
-@pytest.mark.parametrize("distance", [0.0, 10.0, 60.0, 1e6, 1e200])
+@pytest.mark.parametrize("distance", [0.0, 10.0, 60.0, 1e6, 1e90])
 def test_an_explanation_sums_to_the_probabilities_however_far(distance):
     data = cloud(30, 3, 4)
     map_ = KCal("identity").fit(data.scores, data.labels, np.linspace(0.5, 2.0, 30))

@@ -45,9 +45,11 @@ def to_sql(
     --------
     >>> import numpy as np
     >>> from calibrant import PlattScaling
-    >>> platt = PlattScaling().fit(np.array([-2.0, -1.0, 1.0, 2.0] * 5), np.array([0, 1, 0, 1] * 5))
-    >>> platt.to_sql("score", dialect="postgres")[:38]
-    "case when (cast(score as double precisi"
+    >>> rng = np.random.default_rng(0)
+    >>> score = 3 * rng.normal(size=400)
+    >>> platt = PlattScaling().fit(score, rng.random(400) < 1 / (1 + np.exp(-score / 3)))
+    >>> platt.to_sql("score", dialect="duckdb")[:38]
+    'case when cast(score as double) is nul'
     """
     words = DIALECTS.get(dialect)
     if words is None:

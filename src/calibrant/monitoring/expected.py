@@ -87,7 +87,7 @@ def estimate_performance(
     >>> import calibrant
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
-    >>> map = calibrant.make("platt", inputs="probabilities").fit(p, (rng.random(2000) < p).astype(int))
+    >>> map = calibrant.make("platt", inputs="probabilities").fit(p, rng.random(2000) < p**2)
     >>> round(calibrant.estimate_performance(map, rng.random(2000)).accuracy.value, 1)
     0.8
     """

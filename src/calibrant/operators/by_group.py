@@ -181,7 +181,7 @@ class ByGroup(Calibrator):
         if self.groups is None:
             if groups is None:
                 raise InvalidInput(
-                    "ByGroup needs the group of each row", hint="pass groups=, or ByGroup(…, groups='column')"
+                    "ByGroup needs the group of each row", hint="pass groups, or ByGroup(…, groups='column')"
                 )
             return scores, groups
         if groups is not None:

@@ -23,7 +23,7 @@ from .watching import counted, tell_pass
 
 __all__ = ["Given", "Scan", "refuse_beside_a_scan"]
 
-HELD = 2_000_000  # scores that are read into memory at once: up to there maps are judged by five folds
+HELD = 8_000_000  # scores that are read into memory at once (32 or 64 MB): up to there a fit is that of arrays
 HELD_BY_CLUSTERS = 1 << 19  # the same where they are sent: a megabyte or two
 
 

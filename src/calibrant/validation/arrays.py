@@ -75,7 +75,9 @@ def _of_tensor(values: Any, name: str) -> NDArray[Any]:
             f"{name} is a sparse tensor; dense data is required", seen=layout, hint="call .to_dense() first"
         )
     try:
-        tensor = values.detach().cpu().resolve_conj().resolve_neg()
+        tensor = values.detach().cpu()
+        if hasattr(tensor, "resolve_conj"):  # lazily conjugated or negated tensors have no array before this
+            tensor = tensor.resolve_conj().resolve_neg()
         return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
     except (TypeError, RuntimeError, AttributeError) as error:
         raise InvalidInput(f"{name} is a tensor that cannot be read", seen=f"{error}"[:200]) from error

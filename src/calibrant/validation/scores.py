@@ -18,7 +18,7 @@ __all__ = ["Scores", "as_embeddings", "as_scores"]
 
 
 # The largest size of a value by type: the difference of two, and a temperature times it, are finite.
-_MOST: Mapping[str, float] = {"f": 1e32, "d": 1e100}
+_MOST: Mapping[str, float] = {"f": 1e34, "d": 1e100}
 _MOST_OF_EMBEDDINGS: Mapping[str, float] = {"f": 1e15, "d": 1e100}  # whose squares are summed
 # Where no value reaches this, all are read as zero: what divides by the square of their spread would overflow.
 _LEAST: Mapping[str, float] = {"f": 1e-18, "d": 1e-100}
