@@ -36,6 +36,7 @@ __all__ = [
 
 _LOSSES = {"nll": 0, "brier": 1}
 _SENSIBLE = 30.0  # times one over the scores' scale: beyond, Newton would crawl towards where they make sense
+_ALIKE = 0.1  # of the β that suits the scores' scale: below it every class is about as probable
 _REACH = 1e5  # how far 1/T may lie from one over the scores' own scale
 _SCALED_BY = 1000  # rows of the pilot that the judge draws too
 _SCALE_ROWS = 256  # they tell the scores' scale as well as a range of ten decades around it needs
@@ -221,10 +222,21 @@ def _descend(
     def on_log(x: float) -> LineSums:
         return _in_log(_at(data, loss, math.exp(x)), math.exp(x))
 
+    if loss == "nll" and beta < _ALIKE * math.sqrt(bounds[0] * bounds[1]):
+        return _descend_flat(data, beta, bounds)
     low, high = (math.log(bound) for bound in bounds)
     known = at_one if beta == 1.0 and low <= 0.0 <= high else None
     known = None if known is None else _in_log(known, 1.0)
     return newton_line(on_log, math.log(beta), _ARRIVED * data.total_weight, low, high, known)
+
+
+def _descend_flat(data: Data, beta: float, bounds: tuple[float, float]) -> LineFound:
+    """Newton on β itself, in which the log-loss is all but a parabola where every class is about as probable.
+
+    There log β has far to go: scores that say nothing have their optimum at the bound, and it took twenty passes.
+    """
+    found = newton_line(partial(_at, data, "nll"), beta, _ARRIVED * data.total_weight, *bounds)
+    return found._replace(x=math.log(found.x))
 
 
 def _in_log(sums: LineSums, beta: float) -> LineSums:
