@@ -47,3 +47,10 @@ def test_a_function_is_called_instead() -> None:
     with reporting(lambda done, total: seen.append((done, total)), "working") as advance:
         advance(3, 4)
     assert seen == [(3, 4)]
+
+
+def test_no_bar_without_the_library_that_draws_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("calibrant.progress.find_spec", lambda name: None)
+    with redirect_stderr(Terminal()) as screen, progress_bar("working", after=-1) as advance:
+        advance(1, 4)
+    assert screen.getvalue() == ""

@@ -6,6 +6,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 
 __all__ = ["Progress", "progress_bar", "reporting"]
 
@@ -18,7 +19,8 @@ def progress_bar(words: str, after: float = 2.0) -> Iterator[Progress]:
 
     A third argument is shown beside the words.
     """
-    if not sys.stderr.isatty():
+    # A bar is a courtesy: without rich, which comes with calibrant[cli], there is none.
+    if not sys.stderr.isatty() or find_spec("rich") is None:
         yield lambda done, total, note="": None
         return
     from rich.console import Console

@@ -178,3 +178,15 @@ def test_long_tables_answer_as_short_ones_do():
             np.testing.assert_array_equal(
                 made.predict_marginals(scores)[:, k], own.representatives_.astype(dtype)[place]
             )
+
+
+@pytest.mark.parametrize("name", ["irova", "irm", "isotonic-s", "irova-ts"])
+def test_scores_equal_but_for_rounding_are_one_in_passes_too(name, monkeypatch):
+    """Neighbours and forests say few values; the log-odds of several classes round them apart."""
+    rng = np.random.default_rng(0)
+    p = (rng.multinomial(7, [0.4, 0.3, 0.2, 0.1], 1000) + 1) / 11
+    y = np.array([rng.choice(4, p=row) for row in p])
+    arrays = make(name, inputs="probabilities").fit(p, y)
+    monkeypatch.setattr(scanned_data, "HELD", 0)
+    passes = make(name, inputs="probabilities").fit(scanned(p, y, cuts=[0, 1, 137, 137, 999, 1000]))
+    np.testing.assert_allclose(passes.predict_proba(p), arrays.predict_proba(p), atol=1e-6)

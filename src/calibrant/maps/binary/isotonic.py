@@ -124,9 +124,16 @@ class Isotonic(BinaryMap):
         report = FitReport(0, True, "nll", np.nan, np.nan)
         learnt: list[Learnt] = []
         for own in cells:
-            starts = np.array([0, own.count])
-            knots, values, _ = steps_of(own.outcomes, own.weights, own.scores, own.scores, starts, self.smoothing)
-            learnt.append(Learnt({"knots_": knots.astype(dtype), "values_": values}, report))
+            # Scores that are equal but for rounding are one, as they are in memory (`gaps_of_groups`).
+            scores = np.ascontiguousarray(own.scores, dtype)
+            fresh, _ = _core.merge_close(scores, np.array([0, own.count]), self._resolution)
+            begin = np.flatnonzero(fresh)
+            end = np.append(begin[1:], own.count) - 1
+            outcomes = np.add.reduceat(own.outcomes, begin)
+            weights = np.add.reduceat(own.weights, begin)
+            starts = np.array([0, len(begin)])
+            knots, values, _ = steps_of(outcomes, weights, scores[begin], scores[end], starts, self.smoothing)
+            learnt.append(Learnt({"knots_": knots, "values_": values}, report))
         return learnt
 
     def _fit(self, data: Data) -> FitReport:
