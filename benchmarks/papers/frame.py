@@ -127,12 +127,14 @@ class Study:
         """Return a cell's value, computed now unless an earlier run has left it."""
         name = json.dumps([str(part) for part in key])
         if name not in self._cells:
+            started = time.process_time()
             value = json.loads(json.dumps(compute(), default=_plain))
             self._cells[name] = value
+            taken = round(time.process_time() - started, 3)  # of the processor, so that a busy machine changes little
             if not self.quick:
                 CELLS.mkdir(parents=True, exist_ok=True)
                 with self._store.open("a") as out:
-                    out.write(json.dumps({"key": name, "value": value}) + "\n")
+                    out.write(json.dumps({"key": name, "value": value, "seconds": taken}) + "\n")
         return self._cells[name]
 
     def cells(

@@ -14,7 +14,7 @@ import calibrant
 from calibrant import AutoCalibrator, compare, registry
 from calibrant.calibrator import Calibrator
 from calibrant.errors import InvalidInput
-from calibrant.metrics import nll
+from calibrant.metrics import calibration_gain, ece_kde, nll
 from calibrant.selection.splits import folds, group_folds, subsample
 
 
@@ -329,3 +329,27 @@ def test_an_event_is_judged_as_one(rng: np.random.Generator) -> None:
     both = compare(np.c_[1 - risk, risk], y, methods=["platt"], inputs="probabilities", cv=3)
     assert both.settings["event"] is False
     assert "accuracy" in both["identity"].metrics
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_gain_and_further_errors_on_request(classes: int, rng: np.random.Generator) -> None:
+    z, y = overconfident(600, classes)
+    scores = z[:, 1] - z[:, 0] if classes == 2 else z
+    found = compare(scores, y, methods=["ts", "irova"], also=("gain", "ece_kde"), random_state=3)
+    assert found.settings["also"] == ["gain", "ece_kde"]
+    said = {name: found.answers(name).probabilities.astype(float) for name in ("identity", "ts")}
+    if classes == 2:
+        said = {name: p[:, 1] for name, p in said.items()}
+    gain = calibration_gain(y, said["identity"], said["ts"])
+    assert found["ts"].metrics["gain"].value == pytest.approx(float(gain), rel=1e-5)
+    assert found["ts"].metrics["gain"].error == pytest.approx(gain.standard_error, rel=0.01)
+    assert found["identity"].metrics["gain"].value == 0
+    assert found["ts"].metrics["ece_kde"].value == pytest.approx(ece_kde(y, said["ts"]), rel=1e-5)
+    assert found["ts"].metrics["ece_kde"].error > 0
+    assert found.best_ == compare(scores, y, methods=["ts", "irova"], random_state=3).best_
+
+
+def test_unknown_further_figures_are_named() -> None:
+    z, y = overconfident(100, 3)
+    with pytest.raises(InvalidInput, match=r"unknown figure.*'nll'.*gain, ece_crossfit"):
+        compare(z, y, methods=["ts"], also="nll")

@@ -93,6 +93,11 @@ def whole_numbers(ctx: click.Context, parameter: click.Parameter, text: str | No
     return found
 
 
+def words(ctx: click.Context, parameter: click.Parameter, text: str | None) -> list[str]:
+    """Parse a list of names such as ``gain,ece_kde``."""
+    return [part.strip() for part in (text or "").split(",") if part.strip()]
+
+
 _COMPARE_OPTIONS = [
     click.option("--methods", default="default", show_default=True, help="default, fast, all, or names with commas."),
     click.option("--cv", type=click.IntRange(min=2), help="Folds; 5 where there is no test part."),
@@ -102,6 +107,7 @@ _COMPARE_OPTIONS = [
     click.option(
         "--metric", type=click.Choice(["nll", "brier"]), default="nll", show_default=True, help="What decides."
     ),
+    click.option("--also", callback=words, metavar="NAME,NAME", help="Show too: gain, ece_kde, another error."),
     click.option("--preserve-accuracy", is_flag=True, help="Choose only among maps that keep every predicted label."),
     click.option("--sizes", callback=whole_numbers, metavar="N,N", help="Rows to fit on, for a learning curve."),
 ]

@@ -11,6 +11,8 @@ from typing import Any
 
 from ..calibrator import Calibrator
 from ..errors import CalibrantError, InvalidInput
+from ..metrics.metric import Error
+from ..metrics.table import TABLE
 from ..registry import make_seeded
 from ..threads import carried
 from ..traits import Preserves
@@ -43,6 +45,7 @@ def compare(
     embeddings: Any = None,
     groups: Any = None,
     metric: str = "nll",
+    also: str | Sequence[str] = (),
     preserve_accuracy: bool = False,
     preserve: str | None = None,
     sizes: Sequence[int] = (),
@@ -71,6 +74,10 @@ def compare(
         Rows of one group (a patient, a document) stay in one fold, and count as one for the standard errors.
     metric : {"nll", "brier"}
         What decides.
+    also : str or sequence of str
+        Further figures to show: "gain", the calibration gain ΔECE² against the scores as they came (larger is better:
+        paper 000 ranks maps by it), and any calibration error of the table of metrics, such as "ece_kde" (which it
+        quotes) or "ece_crossfit". They decide nothing.
     preserve_accuracy : bool
         Choose only among maps that never change a predicted label.
     preserve : {"top label", "ranking"}, optional
@@ -104,6 +111,7 @@ def compare(
         cv=cv,
         repeats=repeats,
         metric=metric,
+        also=also,
         preserve_accuracy=preserve_accuracy,
         preserve=preserve,
         sizes=sizes,
@@ -138,10 +146,12 @@ def compare_problems(
     random_state: int,
     n_jobs: int | None,
     progress: Progress | None,
+    also: str | Sequence[str] = (),
 ) -> Comparison:
     """`compare` on validated rows; its ``refit_`` is filled in by the caller."""
     if metric not in ("nll", "brier"):
         raise InvalidInput("metric must be one that decides by rows", seen=repr(metric), allowed="'nll' or 'brier'")
+    more = _further(also)
     kept = _kept(preserve_accuracy, preserve)
     picked = pick_methods(methods, given.n, given.k, given.embeddings is not None)
     plan = make_plan(given, test, cv, repeats, random_state)
@@ -152,7 +162,7 @@ def compare_problems(
     def judge(name: str) -> tuple[Judgement | str, Curve | None]:
         build = partial(make_seeded, name, random_state)
         try:
-            found = evaluate(build, given, judged, plan, pool, steps)
+            found = evaluate(build, given, judged, plan, pool, steps, [name for name in more if name != "gain"])
             points = [evaluate(build, given, judged, p, pool, steps) for p in smaller.values()]
         except Exception as error:  # a map that fails is a row of the table
             return _words(error), None
@@ -163,13 +173,14 @@ def compare_problems(
     with workers(n_jobs) as pool, ThreadPoolExecutor(2) as ahead:
         judgements = dict(zip(picked, ahead.map(carried(judge), picked), strict=True))
     curves = [curve for _, curve in judgements.values() if curve is not None]
-    rows = make_rows({name: j for name, (j, _) in judgements.items()}, judged, metric, kept)
+    rows = make_rows({name: j for name, (j, _) in judgements.items()}, judged, metric, kept, "gain" in more)
     chosen, lowest = choose(rows, metric)
     reason = explain(rows, chosen, lowest, metric, given.n, given.k, curves)
     settings = {
         **_facts(given, judged),
         "judged_on": "test set" if test is not None else f"{cv} folds" + (f" × {repeats}" if repeats > 1 else ""),
         "metric": metric,
+        "also": more,
         "preserve_accuracy": preserve_accuracy,
         "preserve": kept,
         "random_state": random_state,
@@ -181,6 +192,16 @@ def compare_problems(
 
     unfitted = partial(make_seeded, chosen.name, random_state)
     return Comparison(rows, chosen.name, lowest.name, reason, tuple(curves), settings, unfitted, again)
+
+
+def _further(names: str | Sequence[str]) -> list[str]:
+    """Return what a comparison shows besides its own figures, each once."""
+    errors = [name for name, metric in TABLE.items() if isinstance(metric, Error) and name != "calibration_error"]
+    wanted = list(dict.fromkeys([names] if isinstance(names, str) else names))
+    for name in wanted:
+        if name not in ("gain", *errors):
+            raise InvalidInput("also asks for an unknown figure", seen=repr(name), allowed=f"gain, {', '.join(errors)}")
+    return wanted
 
 
 def _kept(preserve_accuracy: bool, preserve: str | None) -> Preserves:

@@ -94,8 +94,12 @@ def evaluate(
     repeats: Sequence[Sequence[Split]],
     pool: ThreadPoolExecutor,
     done: Callable[[], None],
+    also: Sequence[str] = (),
 ) -> Judgement:
-    """Judge one map: every repeat's splits run in parallel, and only one repeat's answers are in memory."""
+    """Judge one map: every repeat's splits run in parallel, and only one repeat's answers are in memory.
+
+    ``also`` names further calibration errors of the table of metrics.
+    """
     rows: dict[str, Array] = {}
     errors: list[dict[str, tuple[float, float]]] = []
     seconds: list[Judged] = []
@@ -105,7 +109,7 @@ def evaluate(
             done()
         for name, values in _row_figures(judged.probabilities, judge_on).items():
             rows[name] = rows.get(name, np.zeros(judge_on.n)) + values / len(repeats)
-        errors.append(_errors(judged.probabilities, judge_on))
+        errors.append(_errors(judged.probabilities, judge_on, also))
         judged.probabilities = judged.probabilities[:0]
         seconds.append(judged)
     return Judgement(
@@ -148,17 +152,17 @@ def _row_figures(p: Floats, problem: Problem) -> dict[str, Array]:
     return {"nll": label_losses(p, labels), "brier": row_losses("brier", p, labels), "accuracy": right.astype(float)}
 
 
-def _errors(p: Floats, problem: Problem) -> dict[str, tuple[float, float]]:
-    """Calibration errors, with standard errors: resampled rows for the event or top label, a jackknife for classes.
+def _errors(p: Floats, problem: Problem, also: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Calibration errors, with standard errors: resampled rows for the event or top label, else a jackknife.
 
     Where rows have groups, groups are resampled and left out.
     """
     units = np.arange(problem.n) if problem.groups is None else problem.groups
     forecasts = read(problem.labels, p[:, 1] if problem.is_event else p, problem.weights, marginals=True)
     found = {name: _resampled(TABLE[name], forecasts, units) for name in ("ece", "ece_sweep")}
-    if problem.is_event:
-        return found
-    found["cwece"] = _jackknife(TABLE["cwece"], forecasts, units)
+    for name in (*(() if problem.is_event else ("cwece",)), *also):
+        if name not in found:
+            found[name] = _jackknife(TABLE[name], forecasts, units)
     return found
 
 

@@ -51,7 +51,7 @@ class Row:
     name : str
     metrics : dict of Estimate
         nll, brier, accuracy, ece, ece_sweep, cwece on rows the map was not fitted on; of one event nll, brier, ece and
-        ece_sweep.
+        ece_sweep; and what ``also`` asked for.
     against_identity, against_best : dict of Estimate
         Paired differences of nll, brier and accuracy; negative losses are gains.
     parameters : float

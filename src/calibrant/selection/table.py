@@ -15,14 +15,23 @@ from .result import Estimate, Row
 __all__ = ["estimates", "make_rows"]
 
 
-def make_rows(found: dict[str, Judgement | str], judged: Problem, metric: str, preserve: Preserves) -> tuple[Row, ...]:
-    """Return the rows, best first; maps that failed, whose judgement is an error message, come last."""
+def make_rows(
+    found: dict[str, Judgement | str], judged: Problem, metric: str, preserve: Preserves, gain: bool = False
+) -> tuple[Row, ...]:
+    """Return the rows, best first; maps that failed, whose judgement is an error message, come last.
+
+    ``gain`` adds the calibration gain ΔECE² (paper 000, Prop. 4.2): by how much a map lowers the squared loss.
+    """
     good = {name: j for name, j in found.items() if isinstance(j, Judgement)}
     traits = {name: make(name).traits for name in found}
     eligible = {name: weakest([traits[name].preserves, preserve]) == preserve for name in found}
     if "identity" not in good:
         raise InvalidInput("the scores cannot be judged", seen=str(found["identity"]))
     figures = {name: estimates(j, judged) for name, j in good.items()}
+    if gain:
+        for name, j in good.items():
+            saved = _differences(j, good["identity"], judged)["brier"]
+            figures[name]["gain"] = Estimate(0.0 - saved.value, saved.error)  # not -0.0 of the scores themselves
     best = min((name for name in good if eligible[name]), key=lambda name: figures[name][metric].value)
     rows = [
         Row(

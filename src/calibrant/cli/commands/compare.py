@@ -78,5 +78,6 @@ def _columns(found: Any, width: int) -> tuple[dict[str, bool], tuple[str, ...]]:
     if width >= 150:
         return dict.fromkeys(names, True), ("keeps", "parameters", "fit s")
     if width < 115:
-        names = [name for name in names if name not in ("ece_sweep", "cwece")]
+        less = ("ece_sweep", "cwece") if not found.settings["also"] else ("accuracy", "ece", "ece_sweep", "cwece")
+        names = [name for name in names if name not in less or name in found.settings["also"]]
     return {name: name == decides for name in names}, ("keeps", "parameters", "fit s") if width >= 115 else ("keeps",)
