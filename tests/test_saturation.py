@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from calibrant import make
+from calibrant import make, scan
 from calibrant.registry import names
 from calibrant.validation.saturation import count_zeros, read_zeros, rows_without_zeros, zero_level
 
@@ -107,3 +107,24 @@ def test_finite_logits_are_left_as_they_are():
     fitted = make("ts").fit(z, y)
     scaled = np.exp((z - z.max(axis=1, keepdims=True)) / fitted.temperature_)
     np.testing.assert_allclose(fitted.predict_proba(z), scaled / scaled.sum(axis=1, keepdims=True), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["ts", "ets", "platt", "beta", "iop", "gp", "vector", "quadratic", "sms", "blend"])
+def test_of_two_classes_a_one_is_never_answered_less_than_what_is_below_it(name):
+    """Confidences in words: the 1.0 is wrong more often than 0.05, but no less often right than the 0.95."""
+    generator = np.random.default_rng(0)
+    stated = generator.choice([0, 0.1, 0.5, 0.7, 0.8, 0.9, 0.95, 1], 600, p=[0.01, 0.04, 0.05, 0.1, 0.2, 0.3, 0.2, 0.1])
+    right = generator.random(600) < 0.3 + 0.45 * stated
+    asked = np.unique(stated)
+    fitted = make(name, inputs="probabilities").fit(stated, right)
+    assert (np.diff(fitted.predict_proba(asked)[:, 1]) > -1e-9).all()
+
+
+def test_a_scan_of_two_classes_reads_zeros_as_memory_does():
+    generator = np.random.default_rng(1)
+    stated = generator.choice([0, 0.1, 0.5, 0.9, 0.95, 1], 600)
+    right = generator.random(600) < 0.3 + 0.45 * stated
+    memory = make("platt", inputs="probabilities").fit(stated, right)
+    both = np.stack([1 - stated, stated], axis=1)
+    streamed = make("platt", inputs="probabilities").fit(scan(lambda: [(both[i::3], right[i::3]) for i in range(3)]))
+    assert streamed.zero_ == memory.zero_

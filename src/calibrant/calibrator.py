@@ -128,6 +128,10 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     def _zeros_in_order(self) -> bool:
         return self._zeros_lowest
 
+    def _orders_zeros(self, k: int) -> bool:
+        """Whether a zero is read as no more than any other score: with two classes always, as one score ranks them."""
+        return k == 2 or self._zeros_in_order
+
     @property
     def _needs(self) -> str:
         """Scores or embeddings, as the traits say; operators know it without looking at all their parts."""
@@ -195,7 +199,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             if valid.has_minus_infinity:
                 counts = count_zeros(logits, labels, weights)
             zero = zero_level(counts, len(classes))
-            if self._zeros_in_order:
+            if self._orders_zeros(len(classes)):
                 zero = min(zero, smallest_log(logits))
             if valid.has_minus_infinity and not self._sees_zeros:
                 logits = floored(logits) if self.saturated == "exact" else read_zeros(logits, zero)

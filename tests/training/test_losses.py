@@ -257,6 +257,9 @@ def test_a_batch_that_does_not_fit_is_refused_by_name(loss):
         refused("targets", lambda bad=bad: loss(logits, bad))
     refused("targets", lambda: loss(logits, torch.full_like(logits, 1.5)))
     refused("targets", lambda: loss(logits, torch.full_like(logits, torch.nan)))
+    refused("targets", lambda: loss(logits, torch.ones_like(logits)))  # probabilities of classes sum to one
+    refused("targets", lambda: loss(logits[:, 0], y))  # one logit a row is (n, 1)
+    refused("targets", lambda: loss(logits[:, 0], (y > 0).to(logits.dtype)))
     kind = type(loss)
     for bad in ([1.0] * CLASSES, torch.ones(CLASSES, 1), -torch.ones(CLASSES), torch.ones(CLASSES, dtype=torch.bool)):
         refused("weight", lambda bad=bad: kind(weight=bad))

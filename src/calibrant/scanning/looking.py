@@ -213,7 +213,8 @@ def _look_at(batch: Batch, start: Reading, reading: Reading, wanted: Wanted) -> 
         block = reading.block_of(batch, valid) if valid.has_minus_infinity else block
         survey = survey_of(block, wanted.size(reading.columns)) if block.n else None
         few = _rows(block) if block.n * reading.columns <= wanted.held else None
-    smallest = smallest_log(valid.logits) if reading.ordered and block is not None else np.inf
+    ordered = reading.ordered or (reading.columns == 2 and not reading.embedded)
+    smallest = smallest_log(valid.logits) if ordered and block is not None else np.inf
     return Seen(reading, len(labels), distinct, dtype, zeros, fits, survey, few, wanted.held, smallest)
 
 

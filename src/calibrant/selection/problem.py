@@ -96,7 +96,7 @@ def read_split(
             known = floored(known)
         elif np.isneginf(known).any() or np.isneginf(asked).any():
             level = zero_level(count_zeros(known, labels, weights), fit_on.k)
-            if calibrator._zeros_in_order:
+            if calibrator._orders_zeros(fit_on.k):
                 level = min(level, smallest_log(known))
             known, asked = read_zeros(known, level), read_zeros(asked, level)
     block = Block(np.ascontiguousarray(known), labels, weights, fit_on.k)

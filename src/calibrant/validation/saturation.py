@@ -7,8 +7,10 @@ rows say: with N₀ zeros among their scores, M₀ of which were the label after
     ε = (M₀ + N₀ / (2nK)) / (N₀ + 1),   at most 1/K;   1/(2nK) where no zero was seen,
 
 as a share of its row's probability, and never as more than the smallest probability of its row that is not zero, so
-that the order of a row is kept. The same ε serves a fit and every answer of the fitted map. With ``saturated="exact"``
-a zero stays a zero in the answers, for classes that are masked out; a fit then counts it as next to nothing.
+that the order of a row is kept. With two classes, where one score ranks the rows, and for maps that rise with a score,
+it is no more than the smallest probability of any row, so that a 1 is never answered less than a 0.95. The same ε
+serves a fit and every answer of the fitted map. With ``saturated="exact"`` a zero stays
+a zero in the answers, for classes that are masked out; a fit then counts it as next to nothing.
 """
 
 from __future__ import annotations
@@ -75,13 +77,23 @@ def smallest_log(logits: NDArray[np.floating]) -> float:
     Maps whose answer rises with the score read a zero as no more than that, so that a zero is never above what is not.
     """
     least = np.inf
+    if logits.shape[1] == 2:  # -log(1 + exp(g)), g the widest gap that is finite
+        with np.errstate(invalid="ignore"):
+            gaps = np.abs(logits[:, 1].astype(np.float64) - logits[:, 0])
+        widest = float(np.max(gaps, initial=-np.inf, where=np.isfinite(gaps)))
+        least = -float(np.logaddexp(0.0, widest)) if widest >= 0 else np.inf
+        return _just_below(least)
     for start in range(0, len(logits), _ROWS):
         z = logits[start : start + _ROWS].astype(np.float64)
         top = z.max(axis=1, keepdims=True)
         with np.errstate(under="ignore"):
             total = top + np.log(np.exp(z - top).sum(axis=1, keepdims=True))
         least = min(least, float(np.where(np.isneginf(z), np.inf, z - total).min(initial=np.inf)))
-    return least - _BELOW * max(1.0, abs(least)) if np.isfinite(least) else least
+    return _just_below(least)
+
+
+def _just_below(log: float) -> float:
+    return log - _BELOW * max(1.0, abs(log)) if np.isfinite(log) else log
 
 
 def read_zeros(logits: NDArray[np.floating], level: float) -> NDArray[np.floating]:

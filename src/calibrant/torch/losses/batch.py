@@ -9,6 +9,9 @@ from torch import Tensor
 
 from ...errors import InvalidInput
 
+_EVENTS = "one logit a row, the log-odds of an event, is passed as (n, 1)"
+_ROUNDED = 0.02  # bfloat16 probabilities of many classes sum to one within this
+
 __all__ = ["as_batch", "as_pairs", "check_classes", "check_logits", "class_weights"]
 
 
@@ -107,12 +110,13 @@ def _is_soft(logits: Tensor, targets: Tensor) -> bool:
     if targets.is_floating_point():
         if targets.shape == logits.shape:
             return True
-    elif targets.shape == logits.shape[:1] + logits.shape[2:] or (logits.dim() == 1 and targets.dim() == 0):
+    elif targets.shape == logits.shape[:1] + logits.shape[2:] if logits.dim() > 1 else targets.dim() == 0:
         return False
     raise InvalidInput(
         "targets do not fit the logits",
         seen=f"targets {tuple(targets.shape)} of {targets.dtype}, logits {tuple(logits.shape)}",
         allowed="integer class indices without the class dimension, or probabilities in the shape of the logits",
+        hint=_EVENTS if logits.dim() == 1 else "",
     )
 
 
@@ -120,6 +124,16 @@ def _check_probabilities(targets: Tensor) -> None:
     if _is_at_hand(targets) and not ((targets >= 0) & (targets <= 1 + 1e-5)).all():
         low, high = float(targets.min()), float(targets.max())
         raise InvalidInput("targets must be probabilities", seen=f"values from {low:g} to {high:g}", allowed="0 to 1")
+    if not _is_at_hand(targets) or not targets.numel():
+        return
+    sums = targets.sum(dim=min(1, targets.dim() - 1), dtype=torch.float64)
+    if (sums - 1).abs().max() > _ROUNDED:
+        far = float(sums.flatten()[(sums - 1).abs().argmax()])
+        raise InvalidInput(
+            "targets must be probabilities of the classes, which sum to one",
+            seen=f"a sum of {far:g}",
+            hint=_EVENTS if targets.dim() == 1 else "",
+        )
 
 
 def _check_tensor(name: str, value: Any) -> None:

@@ -56,6 +56,7 @@ def top_label(logits: Tensor, targets: Tensor, ignore_index: int = -100) -> tupl
         raise InvalidInput(
             "targets must be class indices: a mixed target is neither right nor wrong",
             seen=f"targets of {targets.dtype}",
+            hint="pass targets.long() where they are 0 and 1",
         )
     rows, labels = as_rows(logits), targets.reshape(-1)
     rows, labels = rows[labels != ignore_index], labels[labels != ignore_index]
