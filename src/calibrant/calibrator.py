@@ -17,7 +17,7 @@ from .arrays import best_column, softmax
 from .errors import InvalidInput, caution
 from .files.classes import remember
 from .files.saving import save_map
-from .fits.judge import cross_validate, tell
+from .fits.judge import cross_validate, stated, tell
 from .fits.report import FitReport
 from .formulas import Term
 from .formulas.functions import finite_logs as logs_formula
@@ -275,7 +275,12 @@ class Calibrator(ClassifierMixin, BaseEstimator):
 
     def _fit(self, data: Data) -> FitReport:
         """Learn from passes over the rows; a map that needs them in memory overrides `_fit_rows` instead."""
-        return self._fit_rows(data.rows() if data.in_memory else data.pilot(self._sample_rows).rows())
+        some = self._sampled(data)
+        return stated(self._fit_rows(some.rows()), some, data)
+
+    def _sampled(self, data: Data) -> Data:
+        """Return the rows that a map is fitted on which needs them in memory: all, or a sample that it states."""
+        return data if data.in_memory else data.pilot(self._sample_rows)
 
     def _fit_rows(self, sample: Block) -> FitReport:
         raise NotImplementedError

@@ -41,6 +41,7 @@ __all__ = [
     "mean_losses",
     "raw_losses",
     "row_losses",
+    "stated",
     "tell",
 ]
 
@@ -206,6 +207,14 @@ def estimate(report: FitReport, data: Data, before: Answer, after: Answer, effec
         held_out_error=float(np.hypot(error, np.sqrt(effective) / total)),
         details={**report.details, "effective_parameters": effective},
     )
+
+
+def stated(report: FitReport, some: Data, data: Data) -> FitReport:
+    """Return the report of a fit on some of the rows, with a message that says so."""
+    if some is data or some.total_weight == data.total_weight:
+        return report
+    sample = f"fitted on a sample of {some.n:,} of {data.n:,} rows, chosen by a hash of their content"
+    return replace(report, messages=(*report.messages, sample))
 
 
 def tell(report: FitReport, name: str, *, cautious: bool = False) -> None:

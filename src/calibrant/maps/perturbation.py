@@ -14,7 +14,7 @@ from .. import _core
 from ..arrays import softmax
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
-from ..fits.judge import FOLDS, Comparison, judged
+from ..fits.judge import FOLDS, Comparison, judged, stated
 from ..fits.report import FitReport
 from ..formulas import Term
 from ..invariants import Optional, Values
@@ -157,14 +157,15 @@ class Hoki(Calibrator):
     def _fit(self, data: Data) -> FitReport:
         self.law_, self.scale_ = self._choose_noise(data)
         self.noise_ = self._draw(self.law_, data.n_classes, self.transformations)
-        data = data if data.in_memory else data.pilot(self._sample_rows)
-        seen = Seen.of(data.reduce(partial(rows_seen, noise=self._noise())))
+        some = self._sampled(data)
+        seen = Seen.of(some.reduce(partial(rows_seen, noise=self._noise())))
         self.margin_ = 0.5 / (float(seen.weights.sum()) + 1)
         self.accuracy_ = float(np.average(seen.right, weights=seen.weights))
         start = seen.confidence if self.init == "confidence" else np.full(len(seen.kept), self.accuracy_)
         learnt = self._design(seen, start, slice(None))
         self.alphas_, self.betas_, self.filled_ = learnt.alphas, learnt.betas, learnt.filled
-        return self._report(seen, start, learnt, data.plan(FOLDS).of_rows(seen.keys, seen.weights))
+        report = self._report(seen, start, learnt, some.plan(FOLDS).of_rows(seen.keys, seen.weights))
+        return stated(report, some, data)
 
     def _design(self, seen: Seen, start: Array, rows: Any) -> Design:
         """Run Algorithm 1 on some of the rows."""

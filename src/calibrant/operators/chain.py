@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
@@ -167,7 +166,7 @@ class Link:
         copy = part.unfitted()
         return cls(copy, copy.fit_data(data), data)
 
-    @cached_property
+    @property
     def answered(self) -> Data:
-        """The rows as the part answers them."""
-        return self.data.mapped(self.part)
+        """The rows as the part answers them, lazily: one and the same for all chains that go on from here."""
+        return self.__dict__.setdefault("_answered", self.data.mapped(self.part))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -61,6 +60,8 @@ class Data:
     dtype: Any
     known: Known | None = None
     origin: tuple[Data, Any] | None = None
+    _plans: dict[int, FoldPlan] = field(default_factory=dict, init=False, repr=False)
+    _pilots: dict[int, Data] = field(default_factory=dict, init=False, repr=False)
 
     # What is known of the rows, by one pass when it is first asked for ------------------------------------------
 
@@ -156,10 +157,6 @@ class Data:
             self._plans[count] = fold_plan(self, count)
         return self._plans[count]
 
-    @cached_property
-    def _plans(self) -> dict[int, FoldPlan]:
-        return {}
-
     def pilot(self, rows: int) -> Data:
         """Return some rows in memory, all of them where there are no more than ``rows``.
 
@@ -186,10 +183,6 @@ class Data:
             return rows_before.pilot(rows).mapped(fitted)
         known = None if self.known is None else self.known.pilot(rows, self.n_classes)
         return in_memory(bottom_rows(self, rows) if known is None else known)
-
-    @cached_property
-    def _pilots(self) -> dict[int, Data]:
-        return {}
 
     def rows(self) -> Block:
         """Return all rows in memory: for maps whose trait says that they need rows, or a sample of them."""

@@ -18,20 +18,24 @@ from ..files.arrow_tables import pyarrow_module
 from ..files.reading import ending
 from ..files.scanned import FileSource
 from ..passes.batch import Batch
-from .reading import named, naming_rows
+from .reading import is_one_score, named, naming_rows
 from .watching import counted, tell_pass
 
 __all__ = ["answer", "apply"]
 
 
 def answer(batch: Batch, maps: tuple[Any, ...]) -> Batch:
-    """Return a batch with a map's probabilities in place of its scores; each next map gets those of the one before."""
-    scores = named(batch)
+    """Return a batch with a map's probabilities in place of its scores; each next map gets those of the one before.
+
+    One score a row, of an event, gives one probability.
+    """
+    scores, one = named(batch), is_one_score(np.shape(batch.scores))
     with naming_rows(batch.origin):
         for fitted in maps:
             if not len(batch.scores):
                 return batch
             scores = fitted.predict_proba(scores)
+            scores = scores[:, 1] if one and fitted.traits.needs == "scores" else scores
     return replace(batch, scores=scores, columns=None)
 
 

@@ -18,7 +18,7 @@ from ..passes.survey import SampleSize, Survey, judged_rows, survey_of
 from ..validation import as_labels
 from ..validation.arrays import as_matrix
 from ..validation.saturation import ZeroCounts, count_zeros, rows_without_zeros, smallest_log, zero_level
-from .reading import Reading, label_values, named, naming_rows
+from .reading import Reading, is_one_score, label_values, named, naming_rows
 from .watching import counted
 
 __all__ = ["Seen", "Source", "Wanted", "look", "looked_at"]
@@ -161,10 +161,12 @@ def _guess(batch: Batch, start: Reading) -> Reading:
     """Return how a first batch asks to be read; without classes where it cannot know them."""
     with naming_rows(batch.origin):
         matrix, names = as_matrix(named(batch), "scores")
-        columns = 2 if matrix.ndim == 1 or (matrix.shape[1] == 1 and not start.embedded) else matrix.shape[1]
+        one = is_one_score(matrix.shape) and not start.embedded
+        columns = 2 if one else matrix.shape[1]
         labels = label_values(batch)
     names = names if matrix.ndim == 2 and matrix.shape[1] == columns else None
-    guess = replace(start, columns=columns, names=names, dtype=np.promote_types(matrix.dtype, np.float32))
+    dtype = np.promote_types(matrix.dtype, np.float32)
+    guess = replace(start, columns=columns, names=names, dtype=dtype, one_score=one)
     if start.classes is None and (start.embedded or labels.dtype.kind == "b"):
         return guess
     try:

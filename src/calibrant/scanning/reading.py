@@ -20,7 +20,7 @@ from ..validation.arrays import as_array
 from ..validation.saturation import floored, read_zeros
 from ..validation.scores import Scores
 
-__all__ = ["Named", "Reading", "label_values", "naming_rows"]
+__all__ = ["Named", "Reading", "is_one_score", "label_values", "naming_rows"]
 
 
 @contextmanager
@@ -61,6 +61,11 @@ def named(batch: Batch) -> Any:
     return Named(batch.scores, batch.columns)
 
 
+def is_one_score(shape: tuple[int, ...]) -> bool:
+    """Tell whether scores of this shape are one a row: the score of an event."""
+    return len(shape) == 1 or shape[1] == 1
+
+
 def label_values(batch: Batch) -> NDArray[Any]:
     """Return the labels of a batch as an array, of whatever kind."""
     if batch.labels is None:
@@ -94,6 +99,8 @@ class Reading:
         Whether zeros are read at all; False for maps that read them anew.
     ordered : bool
         Whether a zero is read as no more than the smallest probability that is not zero.
+    one_score : bool
+        Whether a row has one score, of an event; then there are two columns.
     """
 
     inputs: str
@@ -106,6 +113,7 @@ class Reading:
     exact: bool = False
     floors: bool = True
     ordered: bool = False
+    one_score: bool = False
 
     def scores(self, batch: Batch) -> Scores:
         """Return the scores of a batch, checked."""
@@ -115,6 +123,8 @@ class Reading:
             raise InvalidInput(
                 "the batches of a scan differ in columns", seen=f"{self.columns} and {valid.logits.shape[1]}"
             )
+        if self.one_score != (is_one_score(valid.shape) and not self.embedded):
+            raise InvalidInput("the batches of a scan differ in columns", seen="one score a row, and two columns")
         if self.names is not None and valid.columns is not None and tuple(valid.columns) != tuple(self.names):
             raise InvalidInput(
                 "the batches of a scan differ in the names or the order of their columns",

@@ -66,7 +66,7 @@ class Scan:
         """
         if not hasattr(calibrator, "predict_proba") or not hasattr(calibrator, "classes_"):
             raise InvalidInput("mapped needs a fitted map", seen=type(calibrator).__name__, hint="call fit first")
-        return replace(self, maps=(*self.maps, calibrator))
+        return replace(self, maps=(*self.maps, calibrator), _looks={})
 
     def given(
         self, inputs: str, classes: Any, *, saturated: str | None, embedded: bool, ordered: bool = False
@@ -79,7 +79,8 @@ class Scan:
         inputs = "probabilities" if self.maps else inputs
         embedded = embedded and not self.maps
         reading, seen = self.looked(inputs, classes, saturated, embedded, ordered)
-        return Given(self._data(reading, seen), _known(reading), reading.names, _zero(reading, seen))
+        data, zero = self._data(reading, seen), _zero(reading, seen)
+        return Given(data, _known(reading), reading.names, zero, reading.one_score)
 
     def looked(
         self, inputs: str, classes: Any, saturated: str | None, embedded: bool, ordered: bool = False
@@ -124,10 +125,8 @@ class Scan:
         function = partial(_measure, reading=reading, settings=settings)
         if seen.few is not None:
             block = _block(seen.few, len(_known(reading)))
-            p = softmax(block.logits)
-            return measure(
-                _known(reading)[block.labels], p, sample_weight=block.weights, classes=_known(reading), **settings
-            )
+            y, p, classes = _forecasts(block, reading)
+            return measure(y, p, sample_weight=block.weights, classes=classes, **settings)
         with tell_pass(seen.rows):
             found = self.seen_source.reduce(function)
         return found.finalise()
@@ -187,10 +186,17 @@ def _measure(batches: Iterable[Batch], reading: Reading, settings: dict[str, Any
         if _length(batch):
             state = Measuring(**settings) if state is None else state
             block = replace(reading, floors=False).block(batch)
-            classes = _known(reading)
-            p = softmax(block.logits)
-            state.update(classes[block.labels], p, sample_weight=block.weights, classes=classes)
+            y, p, classes = _forecasts(block, reading)
+            state.update(y, p, sample_weight=block.weights, classes=classes)
     return state
+
+
+def _forecasts(block: Block, reading: Reading) -> tuple[Any, Any, Any]:
+    """Return labels, probabilities and classes; of one event the outcomes 0 and 1 and its probabilities."""
+    p = softmax(block.logits)
+    if reading.one_score:
+        return block.labels, p[:, 1], None
+    return _known(reading)[block.labels], p, _known(reading)
 
 
 def _length(batch: Batch) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from threading import Lock
 from typing import Any
 
 from ..block import Block
@@ -20,11 +20,16 @@ class MemoryEngine:
 
     def __init__(self, make: Callable[[], Block]) -> None:
         self._make = make
+        self._block: Block | None = None
+        self._lock = Lock()  # of its own: cached_property has one for all instances up to Python 3.11
 
-    @cached_property
+    @property
     def block(self) -> Block:
-        """All rows."""
-        return self._make()
+        """All rows, made once."""
+        if self._block is None:
+            with self._lock:
+                self._block = self._make() if self._block is None else self._block
+        return self._block
 
     def reduce(self, function: Callable[[Block], Any]) -> Any:
         """Return the statistic of all rows."""
