@@ -111,16 +111,20 @@ def test_apply_keeps_columns_and_leaves_the_old_output_when_it_fails(parts, tmp_
     written = pq.read_table(tmp_path / "out")
     assert written.column_names == ["id", "label", "logits", "calibrated"]
     np.testing.assert_allclose(np.array(written["calibrated"].to_pylist()), fitted.predict_proba(Z), atol=1e-6)
+    assert len(list((tmp_path / "out").iterdir())) == 5  # the file without rows too
     for error in (KeyboardInterrupt, OSError(28, "No space left on device")):
+        written_before, calls = pq.ParquetWriter.write_batch, itertools.count()
 
-        def fails(*_, error=error):
-            raise error
+        def fails(writer, batch, error=error, calls=calls, write=written_before):
+            write(writer, batch)
+            if next(calls) == 2:  # in the middle: two files are there already
+                raise error
 
-        monkeypatch.setattr("calibrant.scanning.applying._parquet", fails)
-        with pytest.raises((KeyboardInterrupt, CalibrantError)):
-            calibrant.apply(fitted, data, to=tmp_path / "out")
-        monkeypatch.undo()
-        assert pq.read_table(tmp_path / "out").num_rows == 6000
+        with monkeypatch.context() as patched:
+            patched.setattr(pq.ParquetWriter, "write_batch", fails)
+            with pytest.raises((KeyboardInterrupt, CalibrantError)):
+                calibrant.apply(make("ts").fit(Z, Y), data, to=tmp_path / "out")
+        assert pq.read_table(tmp_path / "out").equals(written)
         assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
 
 

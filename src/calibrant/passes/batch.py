@@ -32,7 +32,9 @@ class Origin:
 class Batch:
     """Scores and what belongs to them, as arrays or whatever becomes one.
 
-    ``content`` is the table they are from, where there is one: `apply` keeps its other columns.
+    ``content`` is the table they are from, where there is one: `apply` keeps its other columns. ``sources`` are the
+    columns of it that hold the scores, ``places`` its rows that are meant (None: all), and ``kind`` is what the name of
+    the scores says that they are.
     """
 
     scores: Any
@@ -42,3 +44,13 @@ class Batch:
     columns: tuple[str, ...] | None = None
     origin: Origin = field(default_factory=Origin)
     content: Any = None
+    sources: tuple[str, ...] = ()
+    places: Any = None
+    kind: str | None = None
+
+    @property
+    def table_columns(self) -> list[str]:
+        """The names of all columns of the table."""
+        if hasattr(self.content, "schema"):
+            return list(self.content.schema.names)
+        return list(getattr(self.content, "header", ()))

@@ -17,7 +17,7 @@ _pass: contextvars.ContextVar[list[Any]] = contextvars.ContextVar("calibrant_pas
 @contextlib.contextmanager
 def watched(watcher: Watcher) -> Iterator[None]:
     """Call ``watcher(number of the pass, rows so far, rows in all or None)`` as batches of a scan are read."""
-    token, count = _watcher.set(watcher), _pass.set([0, None])
+    token, count = _watcher.set(watcher), _pass.set([0, None, 0])
     try:
         yield
     finally:
@@ -30,8 +30,7 @@ def tell_pass(rows: int | None = None) -> Iterator[None]:
     """Say that a pass begins."""
     state = _pass.get(None)
     if state is not None:
-        state[0] += 1
-        state[1] = rows
+        state[:] = [state[0] + 1, rows, 0]
     yield
 
 
@@ -41,8 +40,8 @@ def counted(batches: Iterable[Any]) -> Iterator[Any]:
     if watcher is None:
         yield from batches
         return
-    state, rows = _pass.get(), 0
+    state = _pass.get()
     for batch in batches:
         yield batch
-        rows += len(batch.scores)
-        watcher(state[0], rows, state[1])
+        state[2] += len(batch.scores)
+        watcher(state[0], state[2], state[1])

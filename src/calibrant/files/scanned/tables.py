@@ -24,11 +24,13 @@ from ..roles import SCORE_ROLES
 from ..tables import Table, table_pieces
 from ..text_tables import csv_table, csv_text_rows, jsonl_table
 
-__all__ = ["arrow_batches", "batch_of_table", "record_batches", "text_batches", "wanted_columns"]
+__all__ = ["arrow_batches", "batch_of_table", "empty_batch", "record_batches", "text_batches", "wanted_columns"]
 
 
 def batch_of_table(table: Table, names: Names, origin: Origin) -> Batch:
     """Return the rows of a table, or of one part of its split, as a batch."""
+    if names.every_part:
+        table = replace(table, columns=[column for column in table.columns if column.lower() != "split"])
     found = table_pieces(table, names)
     if any(piece.part for piece in found.pieces) and names.part is None:
         raise InvalidInput(
@@ -62,6 +64,9 @@ def batch_of_table(table: Table, names: Names, origin: Origin) -> Batch:
         columns,
         replace(origin, lines=lines),
         table.content,
+        scores.sources,
+        places,
+        kind if kind in ("logits", "probabilities") else None,
     )
 
 
@@ -110,6 +115,8 @@ def _record_batches(path: str, names: Names, rows: int, whole: bool) -> Iterator
         with parquet.ParquetFile(path) as file:
             wanted = None if whole else wanted_columns(path, file.schema_arrow.names, names, file.schema_arrow)
             yield from file.iter_batches(batch_size=rows, columns=wanted)
+            if whole and not file.metadata.num_rows:
+                yield _empty(file.schema_arrow)
         return
     ipc, arrow = pyarrow_module(f"reading {path}", "pyarrow.ipc"), pyarrow_module(f"reading {path}", "pyarrow")
     with arrow.memory_map(path) as mapped:
@@ -120,6 +127,18 @@ def _record_batches(path: str, names: Names, rows: int, whole: bool) -> Iterator
         for large in parts:
             for start in range(0, large.num_rows, rows):
                 yield large.slice(start, rows)
+        if whole and is_file and not reader.num_record_batches:
+            yield _empty(reader.schema)
+
+
+def _empty(schema: Any) -> Any:
+    arrow = pyarrow_module("reading tables", "pyarrow")
+    return arrow.RecordBatch.from_arrays([arrow.array([], kind) for kind in schema.types], schema=schema)
+
+
+def empty_batch(name: str, names: Names, schema: Any) -> Batch:
+    """Return a batch without rows, which shows what columns there are."""
+    return batch_of_table(_arrow_table(name, _empty(schema), 0), names, Origin(name))
 
 
 def wanted_columns(path: str, columns: Sequence[str], names: Names, schema: Any) -> list[str]:

@@ -11,8 +11,9 @@ import numpy as np
 from ...errors import InvalidInput
 from ...files.arrow_tables import pyarrow_module
 from ...files.pieces import Names
-from ...files.scanned.tables import record_batches
+from ...files.scanned.tables import empty_batch, record_batches
 from ...passes.batch import Batch, Origin
+from ..writing import new_columns
 
 __all__ = ["DaskSource", "dask_source", "lazily"]
 
@@ -42,6 +43,15 @@ class DaskSource:
             pairs = [found[i : i + 2] for i in range(0, len(found), 2)]
             found = [delayed(_both, pure=False)(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
         return found[0].compute() if found else None
+
+    def answered(self, answering: Callable[[Batch], Any], column: str, classes: Any) -> Any:
+        """Return a lazy array of probabilities, or the frame, lazily, with them behind its columns."""
+        if hasattr(self.given, "map_blocks"):
+            return lazily(_OfBlock(answering), self.given, None if self.given.ndim == 1 else len(classes))
+        assert isinstance(self.batches, _FrameBatches)
+        names = replace(self.batches.names, every_part=self.batches.names.part is None)
+        new = _WithColumns(answering, _FrameBatches(names, self.batches.bytes_a_batch), column, classes)
+        return self.given.map_partitions(new, meta=new(self.given._meta))
 
 
 def _one(function: Callable[[Iterable[Batch]], Any], batches: Any, partition: Any, number: int) -> Any:
@@ -92,6 +102,14 @@ class _FrameBatches:
     names: Names
     bytes_a_batch: int
 
+    def with_empty(self, partition: Any) -> list[Batch]:
+        """Return the batches of a partition; one without rows where it has none."""
+        if len(partition):
+            return list(self(partition, 0))
+        arrow = pyarrow_module("reading a Dask DataFrame", "pyarrow")
+        schema = arrow.Schema.from_pandas(partition, preserve_index=False)
+        return [empty_batch("the Dask DataFrame", self.names, schema)]
+
     def __call__(self, partition: Any, number: int) -> Iterator[Batch]:
         arrow = pyarrow_module("reading a Dask DataFrame", "pyarrow")
         table = arrow.Table.from_pandas(partition, preserve_index=False)
@@ -100,10 +118,38 @@ class _FrameBatches:
             yield replace(batch, origin=replace(batch.origin, part=number))
 
 
-def lazily(answer: Callable[[Any], Any], scores: Any, classes: int) -> Any:
-    """Return the answers to a Dask array as a lazy Dask array."""
+@dataclass(frozen=True)
+class _OfBlock:
+    answering: Callable[[Batch], Any]
+
+    def __call__(self, scores: Any) -> Any:
+        return self.answering(Batch(scores))
+
+
+@dataclass(frozen=True)
+class _WithColumns:
+    """A partition, a pandas frame, with the new columns behind its own."""
+
+    answering: Callable[[Batch], Any]
+    batches: _FrameBatches
+    column: str
+    classes: Any
+
+    def __call__(self, partition: Any) -> Any:
+        parts = [
+            new_columns(batch, self.answering(batch), self.column, self.classes)
+            for batch in self.batches.with_empty(partition)
+        ]
+        new = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return partition.assign(**{name: list(p) if p.ndim == 2 else p for name, p in new.items()})
+
+
+def lazily(answer: Callable[[Any], Any], scores: Any, classes: int | None) -> Any:
+    """Return the answers to a Dask array as a lazy Dask array; one number a row where ``classes`` is None."""
     whole = scores.rechunk({1: -1}) if scores.ndim == 2 else scores
     dtype = np.float32 if whole.dtype in (np.float32, np.float16) else np.float64
+    if classes is None:
+        return whole.map_blocks(answer, dtype=dtype, meta=np.empty(0, dtype))
     new = {"new_axis": 1} if whole.ndim == 1 else {}
     return whole.map_blocks(
         answer, dtype=dtype, chunks=(whole.chunks[0], (classes,)), meta=np.empty((0, 0), dtype), **new

@@ -11,9 +11,10 @@ from typing import Any
 from ...errors import InvalidInput
 from ...files.arrow_tables import pyarrow_module
 from ...files.pieces import Names
-from ...files.scanned.tables import record_batches, wanted_columns
+from ...files.scanned.tables import empty_batch, record_batches, wanted_columns
 from ...passes.batch import Batch
 from ...passes.wire import from_bytes, to_bytes
+from ..writing import arrow_column, new_columns
 
 __all__ = ["SparkSource", "spark_source"]
 
@@ -46,6 +47,19 @@ class SparkSource:
         for part in found:
             total = part if total is None else total + part
         return total
+
+    def answered(self, answering: Callable[[Batch], Any], column: str, classes: Any) -> Any:
+        """Return the frame, lazily, with the probabilities behind its columns."""
+        from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+        from pyspark.sql.types import StructType
+
+        arrow = pyarrow_module("reading a Spark DataFrame", "pyarrow")
+        names = replace(self.names, every_part=self.names.part is None)
+        empty = empty_batch(self.words, names, to_arrow_schema(self.given.schema))
+        new = new_columns(empty, answering(empty), column, classes)
+        kinds = arrow.schema([(name, arrow_column(values).type) for name, values in new.items()])
+        fields = [*self.given.schema.fields, *from_arrow_schema(kinds).fields]
+        return self.given.mapInArrow(_Applied(answering, names, column, classes), StructType(fields))
 
 
 @dataclass(frozen=True)
@@ -88,32 +102,20 @@ def _work_by_this_python(frame: Any) -> None:
         context.pythonExec = sys.executable
 
 
-def answered(source: SparkSource, answer: Callable[[Batch], Any], column: str) -> Any:
-    """Return the frame with one more column: the probabilities as a list."""
-    from pyspark.sql.types import ArrayType, DoubleType, StructField, StructType
-
-    fields = [*source.given.schema.fields, StructField(column, ArrayType(DoubleType()), True)]
-    return source.given.mapInArrow(_Applied(answer, source.names, column), StructType(fields))
-
-
 @dataclass(frozen=True)
 class _Applied:
-    answer: Callable[[Batch], Any]
+    """What a partition does to be answered: the old columns, and the new ones behind them."""
+
+    answering: Callable[[Batch], Any]
     names: Names
     column: str
+    classes: Any
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        import numpy
         import pyarrow
 
         for part in batches:
-            (batch,) = list(record_batches(iter([part]), "a partition", self.names, max(1, part.num_rows))) or [None]
-            if batch is None:
-                continue
-            p = numpy.asarray(self.answer(batch), dtype=numpy.float64)
-            flat, ends = (
-                pyarrow.array(p.ravel()),
-                pyarrow.array(numpy.arange(len(p) + 1, dtype=numpy.int32) * p.shape[1]),
-            )
-            lists = pyarrow.ListArray.from_arrays(ends, flat)
-            yield pyarrow.RecordBatch.from_arrays([*part.columns, lists], names=[*part.schema.names, self.column])
+            for batch in record_batches(iter([part]), "a partition", self.names, max(1, part.num_rows)):
+                new = new_columns(batch, self.answering(batch), self.column, self.classes)
+                columns = [*part.columns, *map(arrow_column, new.values())]
+                yield pyarrow.RecordBatch.from_arrays(columns, names=[*part.schema.names, *new])
