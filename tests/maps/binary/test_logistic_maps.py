@@ -146,3 +146,19 @@ def test_worst_cases(map_, share):
             assert p.dtype == scores.dtype
             assert (p >= 0).all()
             np.testing.assert_allclose(p.sum(axis=1), 1, atol=1e-6)
+
+
+@pytest.mark.parametrize("count", [1, 0.25, True])
+def test_smoothed_targets_are_what_they_say(count):
+    """Outcomes 1 and 0 become (n₊ + s)/(n₊ + 2s) and s/(n₋ + 2s): the optimum by SciPy; Platt's own is s = 1."""
+    z, y = two_classes(60, 3.0, 0.5, 4)
+    s, positives = float(count), y.sum()
+    high, low = (positives + s) / (positives + 2 * s), s / (len(y) - positives + 2 * s)
+    found = fit(PlattScaling(count), z, y).coefficients_[1:]
+    target = np.where(y == 1, high, low)
+
+    def loss(c):
+        margin = c[0] * (z[:, 1] - z[:, 0]) + c[1]
+        return (np.logaddexp(0, margin) - target * margin).sum()
+
+    assert loss(found) <= minimize(loss, [1.0, 0.0]).fun + 1e-6

@@ -10,9 +10,15 @@ from scipy.special import expit, logit
 
 from ...cells.fine import FineCells
 from ...fits.solvers.newton import Found, Sums, newton
+from ...parameters import AnyOf, Number, OneOf
 from ...types import Array
 
-__all__ = ["CellRegression", "smooth_outcomes", "weighted_quantiles"]
+__all__ = ["SMOOTH", "SMOOTHING", "CellRegression", "smooth_outcomes", "smooth_pair", "weighted_quantiles"]
+
+# Counts of 0, .1, .25, .5 and 1 were tried on 200 rows of 72 models: Platt's 1 makes good models timid (Brier score
+# half as high again, where few rows hold few errors), none is sure of rows that happen to be separable.
+SMOOTH = 0.25
+SMOOTHING = AnyOf(OneOf(True, False), Number(0))  # True is Platt's count of one
 
 _GAIN = 1e-7  # of the summed loss: what a last step would still gain; a standard error is worth 0.5
 _SHARE = 1e-10  # of the summed loss: the same where the rows weigh little
@@ -63,13 +69,19 @@ class CellRegression:
         return newton(self, start, min(_GAIN, _SHARE * total), low=low)
 
 
-def smooth_outcomes(cells: FineCells, smooth: bool) -> Array:
-    """Return the outcomes of each cell, with Platt's targets (n₊ + 1)/(n₊ + 2) and 1/(n₋ + 2) in place of 1 and 0."""
-    if not smooth:
+def smooth_pair(positives: Array, negatives: Array, count: float) -> tuple[Array, Array]:
+    """Return what 0 and 1 become: s/(n₋ + 2s) and (n₊ + s)/(n₊ + 2s) with a count of s (Platt 1999 has s = 1)."""
+    if not count:
+        return np.zeros_like(negatives), np.ones_like(positives)
+    return count / (negatives + 2 * count), (positives + count) / (positives + 2 * count)
+
+
+def smooth_outcomes(cells: FineCells, count: float) -> Array:
+    """Return the outcomes of each cell, with the values of `smooth_pair` in place of 0 and 1."""
+    if not count:
         return cells.outcomes
-    positives = float(cells.outcomes.sum())
-    negatives = max(float(cells.weights.sum()) - positives, 0.0)
-    high, low = (positives + 1) / (positives + 2), 1 / (negatives + 2)
+    positives = cells.outcomes.sum()
+    low, high = smooth_pair(positives, np.maximum(cells.weights.sum() - positives, 0.0), float(count))
     return high * cells.outcomes + low * np.maximum(cells.weights - cells.outcomes, 0.0)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from ...parameters import OneOf
 from ...traits import Traits
 from ...types import Array
+from ._regression import SMOOTH, SMOOTHING
 from .logistic import LogisticMap
 
 __all__ = ["BetaCalibration"]
@@ -33,8 +34,8 @@ class BetaCalibration(LogisticMap):
     form : {"abm", "ab", "am", "a"}
         Which are free, in the paper's words, where m is the p that becomes ½: c = b log(1 - m) - a log m. "ab" keeps
         m = ½, "am" keeps a = b (a sigmoid of the log-odds), "a" both.
-    smooth_targets : bool
-        Outcomes 1 and 0 become (n₊ + 1)/(n₊ + 2) and 1/(n₋ + 2), as in Platt scaling.
+    smooth_targets : float
+        s: outcomes 1 and 0 become (n₊ + s)/(n₊ + 2s) and s/(n₋ + 2s), as in Platt scaling.
     inputs, classes, saturated
         See `Calibrator`.
 
@@ -46,12 +47,12 @@ class BetaCalibration(LogisticMap):
 
     _identifier = "beta-calibration"
     _traits = Traits("binary", "nothing", "each class", "3")
-    _constraints: ClassVar[Mapping[str, Any]] = {"form": OneOf(*_BASES), "smooth_targets": OneOf(True, False)}
+    _constraints: ClassVar[Mapping[str, Any]] = {"form": OneOf(*_BASES), "smooth_targets": SMOOTHING}
 
     def __init__(
         self,
         form: str = "abm",
-        smooth_targets: bool = True,
+        smooth_targets: float = SMOOTH,
         *,
         inputs: str = "logits",
         classes: Any = None,

@@ -32,7 +32,7 @@ class LogisticMap(BinaryMap):
     """
 
     _state: ClassVar[Mapping[str, Any]] = {"coefficients_": Values(3)}
-    smooth_targets: bool
+    smooth_targets: float
     coefficients_: Array
 
     @property

@@ -15,6 +15,7 @@ from ...fits.solvers.newton import Sums, newton
 from ...passes import Block, Data
 from ...threads import get_threads
 from ...types import Array, Integers, Mask
+from ._regression import smooth_pair
 
 __all__ = ["Found", "LogisticProblem", "logistic_sums"]
 
@@ -52,20 +53,17 @@ class LogisticProblem:
         What each coefficient adds to (a, b, c).
     nonnegative : tuple of int
         The coefficients that must not be negative.
-    smooth : bool
-        Outcomes 1 and 0 become (n₊ + 1)/(n₊ + 2) and 1/(n₋ + 2).
+    smooth : float
+        s: outcomes 1 and 0 become (n₊ + s)/(n₊ + 2s) and s/(n₋ + 2s).
     """
 
-    def __init__(self, data: Data, groups: Integers, basis: Array, nonnegative: tuple[int, ...], smooth: bool) -> None:
+    def __init__(self, data: Data, groups: Integers, basis: Array, nonnegative: tuple[int, ...], smooth: float) -> None:
         self.data, self.groups, self.basis = data, groups, basis
         count = int(groups.max()) + 1
         own = groups >= 0
         self.totals = np.bincount(groups[own], minlength=count) * data.total_weight
         self.positives = np.bincount(groups[own], data.class_weights[own], minlength=count)
-        self.targets = np.tile([0.0, 1.0], (count, 1))
-        if smooth:
-            self.targets[:, 0] = 1 / (self.totals - self.positives + 2)
-            self.targets[:, 1] = (self.positives + 1) / (self.positives + 2)
+        self.targets = np.stack(smooth_pair(self.positives, self.totals - self.positives, float(smooth)), axis=1)
         self.low = np.where(np.isin(np.arange(basis.shape[1]), nonnegative), 0.0, -np.inf)
         alone = np.linalg.lstsq(basis, np.array([1.0, 1.0, 0.0]), rcond=None)[0]  # leaves the scores alone
         self.start = np.tile(alone, (count, 1)).astype(np.float64)

@@ -12,7 +12,7 @@ from ...parameters import AnyOf, Integer, Number, OneOf
 from ...traits import Traits
 from ...types import Array
 from ._natural_spline import NaturalSpline
-from ._regression import CellRegression, smooth_outcomes
+from ._regression import SMOOTH, SMOOTHING, CellRegression, smooth_outcomes
 from .pieces import SATURATED, Curve, PieceMap, one_outcome
 
 __all__ = ["LogitSpline"]
@@ -39,8 +39,8 @@ class LogitSpline(PieceMap):
     monotone : bool
     clip : float
         Log-odds beyond ± this are answered as this is: where a float64 probability saturates, by default.
-    smooth_targets : bool
-        Outcomes 1 and 0 become (n₊ + 1)/(n₊ + 2) and 1/(n₋ + 2), as in Platt scaling.
+    smooth_targets : float
+        s: outcomes 1 and 0 become (n₊ + s)/(n₊ + 2s) and s/(n₋ + 2s), as in Platt scaling.
     inputs, classes, saturated
         See `Calibrator`.
 
@@ -60,7 +60,7 @@ class LogitSpline(PieceMap):
         "strength": AnyOf(OneOf("evidence"), Number(0, open_low=True)),
         "monotone": OneOf(True, False),
         "clip": Number(0, 700, open_low=True),
-        "smooth_targets": OneOf(True, False),
+        "smooth_targets": SMOOTHING,
     }
     strength_: float
 
@@ -70,7 +70,7 @@ class LogitSpline(PieceMap):
         strength: str | float = "evidence",
         monotone: bool = True,
         clip: float = SATURATED,
-        smooth_targets: bool = True,
+        smooth_targets: float = SMOOTH,
         *,
         inputs: str = "logits",
         classes: Any = None,

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...parameters import OneOf
 from ...traits import Traits
 from ...types import Array
+from ._regression import SMOOTH, SMOOTHING
 from .logistic import LogisticMap
 
 __all__ = ["PlattScaling"]
@@ -22,10 +22,10 @@ class PlattScaling(LogisticMap):
 
     Parameters
     ----------
-    smooth_targets : bool
-        Platt's own guard against over-fitting: outcomes 1 and 0 become (n₊ + 1)/(n₊ + 2) and 1/(n₋ + 2), with
-        n₊ and n₋ the (weighted) numbers of positives and negatives. Keeps the fit finite where the classes can be
-        separated.
+    smooth_targets : float
+        s: outcomes 1 and 0 become (n₊ + s)/(n₊ + 2s) and s/(n₋ + 2s), with n₊ and n₋ the (weighted) numbers of
+        positives and negatives. Keeps the fit finite where the classes can be separated. Platt has s = 1 (or True),
+        which makes good models timid where rows are few; 0 (or False) leaves the outcomes alone.
     inputs, classes, saturated
         See `Calibrator`.
 
@@ -37,10 +37,10 @@ class PlattScaling(LogisticMap):
 
     _identifier = "platt-scaling"
     _traits = Traits("binary", "nothing", "each class", "2")
-    _constraints: ClassVar[Mapping[str, Any]] = {"smooth_targets": OneOf(True, False)}
+    _constraints: ClassVar[Mapping[str, Any]] = {"smooth_targets": SMOOTHING}
 
     def __init__(
-        self, smooth_targets: bool = True, *, inputs: str = "logits", classes: Any = None, saturated: str = "small"
+        self, smooth_targets: float = SMOOTH, *, inputs: str = "logits", classes: Any = None, saturated: str = "small"
     ) -> None:
         self.smooth_targets = smooth_targets
         super().__init__(inputs=inputs, classes=classes, saturated=saturated)

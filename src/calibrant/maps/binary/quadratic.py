@@ -12,7 +12,7 @@ from ...invariants import Values
 from ...parameters import Number, OneOf
 from ...traits import Traits
 from ...types import Array
-from ._regression import CellRegression, smooth_outcomes, weighted_quantiles
+from ._regression import SMOOTH, SMOOTHING, CellRegression, smooth_outcomes, weighted_quantiles
 from .pieces import SATURATED, Curve, PieceMap, one_outcome
 
 __all__ = ["QuadraticScaling"]
@@ -36,9 +36,9 @@ class QuadraticScaling(PieceMap):
         False lets the curve turn back, as other implementations do.
     clip : float
         Log-odds beyond ± this are answered as this is: where a float64 probability saturates, by default.
-    smooth_targets : bool
-        Outcomes 1 and 0 become (n₊ + 1)/(n₊ + 2) and 1/(n₋ + 2), as in Platt scaling, so that classes that can be
-        separated have a finite answer.
+    smooth_targets : float
+        s: outcomes 1 and 0 become (n₊ + s)/(n₊ + 2s) and s/(n₋ + 2s), as in Platt scaling, so that classes that
+        can be separated have a finite answer.
     inputs, classes, saturated
         See `Calibrator`.
 
@@ -57,7 +57,7 @@ class QuadraticScaling(PieceMap):
         "strength": Number(0),
         "monotone": OneOf(True, False),
         "clip": Number(0, 700, open_low=True),
-        "smooth_targets": OneOf(True, False),
+        "smooth_targets": SMOOTHING,
     }
     _learnt = ("coefficients_",)
     coefficients_: Array
@@ -67,7 +67,7 @@ class QuadraticScaling(PieceMap):
         strength: float = 1.0,
         monotone: bool = True,
         clip: float = SATURATED,
-        smooth_targets: bool = True,
+        smooth_targets: float = SMOOTH,
         *,
         inputs: str = "logits",
         classes: Any = None,
