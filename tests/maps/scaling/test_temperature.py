@@ -1,4 +1,5 @@
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.special import log_softmax, softmax
 from tests.conftest import overconfident
 
-from calibrant import CalibrationWarning, TemperatureScaling, make
+from calibrant import CalibrationWarning, EnsembleTemperatureScaling, TemperatureScaling, make
 
 
 def loss_at(z, y, t, loss):
@@ -63,9 +64,26 @@ def test_separable_rows_end_at_a_finite_temperature_with_a_warning():
     with pytest.warns(CalibrationWarning, match="T = 0"):
         cal = TemperatureScaling().fit(z, [0, 1, 2, 3] * 5)
     assert 0 < cal.temperature_ < 1
-    assert cal.fit_report_.loss_after < 1e-9
+    assert (1 - cal.predict_proba(z).max(axis=1)).sum() == pytest.approx(0.5, rel=0.02)  # half an error of all rows
     assert cal.fit_report_.at_bound == ("temperature_",)
     assert np.isfinite(cal.predict_proba(z)).all()
+
+
+def test_an_error_by_a_hair_does_not_make_the_rest_certain():
+    """One error with a margin of 0.001 among rows with margins of 3: the loss alone would take T to about 0.002."""
+    z = np.array([[0.0, 3.0], [3.0, 0.0]] * 30 + [[0.001, 0.0]])
+    for map_ in (TemperatureScaling(), EnsembleTemperatureScaling()):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CalibrationWarning)
+            sure = map_.fit(z, [1, 0] * 30 + [1]).predict_proba([[0.0, 3.0]])[0, 1]
+        assert 0.99 < sure < 1 - 1e-6
+
+
+def test_sure_scores_without_an_error_are_left_alone():
+    """Fewer than half an error was expected, and none was seen: no reason to be surer still, nor to doubt."""
+    z = np.array([[0.0, 9.0], [9.0, 0.0]] * 50)
+    with pytest.warns(CalibrationWarning, match="half an error"):
+        assert TemperatureScaling().fit(z, [1, 0] * 50).temperature_ == pytest.approx(1.0)
 
 
 def test_scores_against_the_labels_end_at_a_finite_temperature_with_a_warning(problem):

@@ -62,8 +62,10 @@ class LogisticProblem:
         count = int(groups.max()) + 1
         own = groups >= 0
         self.totals = np.bincount(groups[own], minlength=count) * data.total_weight
-        self.positives = np.bincount(groups[own], data.class_weights[own], minlength=count)
-        self.targets = np.stack(smooth_pair(self.positives, self.totals - self.positives, float(smooth)), axis=1)
+        self.positives: Array = np.bincount(groups[own], data.class_weights[own], minlength=count).astype(np.float64)
+        self.targets = np.stack(
+            smooth_pair(self.positives, np.asarray(self.totals - self.positives, float), float(smooth)), axis=1
+        )
         self.low = np.where(np.isin(np.arange(basis.shape[1]), nonnegative), 0.0, -np.inf)
         alone = np.linalg.lstsq(basis, np.array([1.0, 1.0, 0.0]), rcond=None)[0]  # leaves the scores alone
         self.start = np.tile(alone, (count, 1)).astype(np.float64)

@@ -45,6 +45,9 @@ _PILOT_ROWS = 1000  # they tell T to about three per cent, from where Newton nee
 _SURVEYED = 1 << 15  # the same where a survey has them, and a pass costs reading all rows
 _NOTHING_LEFT = 1e-9  # a mean loss below this is zero for every purpose
 _ARRIVED = 1e-9  # of the mean loss: what a last step would still gain; after it T is right to about 1e-8
+_FEW = 20.0  # nats in all: rows whose labels are so little surprise may hold too few errors to tell T
+_EXPECTED = 0.5  # errors: what the rate of an event that never happened is thought to be (Jeffreys' prior)
+_STEPS = 50  # of β among which the one is found where so many are expected
 _GRID = 61  # points of the scan for basins: six to a decade
 _GRID_SCORES = 200_000  # the scan looks at rows of about so many scores
 
@@ -125,8 +128,8 @@ class BestTemperature:
         messages: tuple[str, ...] = ()
         if self.beta >= self.bounds[1] or self.after < _NOTHING_LEFT:
             messages = (
-                "the loss falls all the way to T = 0 (every label is the top class): the temperature stops at "
-                f"{1 / self.beta:.4g}; get harder or more rows",
+                "the loss falls to T = 0 or near it (hardly a label is not the top class): the temperature stops at "
+                f"{1 / self.beta:.4g}, where half an error is expected; get harder or more rows",
             )
         elif self.beta <= self.bounds[0] * (1 + 1e-9):
             messages = (
@@ -171,10 +174,42 @@ def best_temperature(data: Data, loss: str = "nll") -> BestTemperature:
         bounds = (min(bounds[0], 1.0), max(bounds[1], 1.0))
         found.append(_descend(data, loss, 1.0, bounds, at_one))
     best = min(found, key=lambda descent: descent.value)
+    passes = 1 + sum(descent.passes for descent in found)
+    if best.x > 0 and best.value < _FEW:
+        surest = _surest(data, math.exp(best.x))
+        passes += 1
+        if surest < math.exp(best.x):
+            best = LineFound(math.log(surest), _at(data, loss, surest).value, 1, True)
+            bounds = (min(bounds[0], surest), surest)
     total = data.total_weight
     before = at_one.value / total
-    passes = 1 + sum(descent.passes for descent in found)
     return BestTemperature(math.exp(best.x), before, min(best.value / total, before), passes, best.converged, bounds)
+
+
+def _surest(data: Data, beta: float) -> float:
+    """Return the largest β from 1 to a given one at which half an error is expected of all rows; 1 if none is.
+
+    Where scores tell the rows apart without an error, or with one by a hair, the loss falls until T is next to zero,
+    and a fit that is sure of everything pays for the first error on other rows. n rows without an error say that its
+    rate is about ½/n, not that it is zero.
+    """
+    grid = np.geomspace(1.0, beta, _STEPS)
+    expected = data.reduce(partial(_expected_errors, betas=grid))  # which falls with β
+    logs = np.log(np.maximum(expected[::-1], 1e-300))
+    return float(np.exp(np.interp(np.log(_EXPECTED), logs, np.log(grid[::-1]))))
+
+
+def _expected_errors(block: Block, betas: Array) -> Array:
+    """One pass: how many top labels softmax(β z) expects to be wrong, for each β."""
+    below = block.logits - block.logits.max(axis=1, keepdims=True)
+    below = np.where(np.isfinite(below), below, -np.inf).astype(np.float64)
+    rows = max(1, _GRID_SCORES // (len(betas) * below.shape[1]))
+    total = np.zeros(len(betas))
+    for start in range(0, len(below), rows):
+        with np.errstate(invalid="ignore"):
+            mass = np.exp(below[start : start + rows, None, :] * betas[:, None]).sum(axis=2)
+        total += block.weight_array[start : start + rows] @ (1 - 1 / mass)
+    return total
 
 
 def _sensible_start(bounds: tuple[float, float]) -> float:
