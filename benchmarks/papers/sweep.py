@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import numpy as np
-from frame import FAILS, HOLDS, PARTLY, Study, find, table
+from types import SimpleNamespace
+from typing import Any
 
-from calibrant.metrics import calibration_error
-from calibrant.plots import bias_heat_map
+import numpy as np
+from frame import FAILS, HOLDS, PARTLY, Study, table
+from sweep_appendix import BINS, SIZES, appendices
+from sweep_tables import LOGITS, tables
+
+from calibrant.plots import bias_heat_map, learning_curve
 from calibrant.simulation import Beta, Scenario, Uniform, experiments, scenarios
 from calibrant.simulation.curves import GLM, Power
 from calibrant.simulation.scenario import power_scenario
 
-SETS = ["top1_guo_models"]
-SIZES = [200, 400, 800, 1600, 3200, 6400]
-BINS = [2, 4, 8, 16, 32, 64]
+SETS = ["top1_guo_models", *LOGITS]
 # Figure 4 as printed: bias of the equal-width error in points, by bins (rows) and n (columns).
 FIGURE_4 = np.array(
     [
@@ -25,13 +27,6 @@ FIGURE_4 = np.array(
         [4.54, 3.32, 2.14, 1.13, 0.30, -0.30],
     ]
 )
-# Table 4 as printed, for the models whose outputs are at hand: equal width with 15 bins, equal-mass sweep, in percent.
-TABLE_4 = {
-    "resnet110_c10": (4.75, 4.75),
-    "densenet40_c10": (5.50, 5.49),
-    "resnet110_c100": (18.48, 18.48),
-    "densenet40_c100": (21.16, 21.16),
-}
 PAPER = ["EW-15", "EM-15", "debiased", "KDE", "EW-sweep", "EM-sweep"]
 ESTIMATORS = {
     "EW-15": {"estimator": "binned", "edges": "equal_width"},
@@ -59,8 +54,8 @@ def run(study: Study) -> None:
     claim_s1(study, biases)
     claim_s2(study, biases)
     claim_s3(study)
-    table_4(study)
-    appendix_b(study)
+    tables(study)
+    appendices(study)
 
 
 def one_bias(study: Study, scenario: Scenario, n: int, settings: dict[str, str]) -> dict[str, float]:
@@ -130,10 +125,48 @@ def figure_6(study: Study) -> dict[tuple[str, str, int], dict[str, float]]:
     head = (
         "# Figure 6 of paper 003 and beyond: bias of estimators\n\n{verdicts}\n\n"
         "`make papers`: norm 2, 1,000 simulations a cell (250 for KDE and crossfit), in points, ± standard error. "
-        "`crossfit` is ours (`ece_crossfit`); the others are the paper's six."
+        "`crossfit` is ours (`ece_crossfit`); the others are the paper's six.\n\n"
+        + figure_6_picture(study, biases, sizes)
     )
     study.pages["figure6"] = "\n\n".join([head, *parts]) + "\n"
     return biases
+
+
+def figure_6_picture(study: Study, biases: dict[tuple[str, str, int], dict[str, float]], sizes: list[int]) -> str:
+    """Draw the mean absolute bias over the ten scenarios by n, without EW-sweep, which the paper advises against."""
+    curves = []
+    for name in ESTIMATORS:
+        if name != "EW-sweep":
+            found = [[biases[name, s, n] for s in scenarios] for n in sizes]
+            estimates = []
+            for cells in found:
+                error = np.sqrt(np.sum([c["error"] ** 2 for c in cells])) / len(cells)
+                estimates.append(SimpleNamespace(value=np.mean([abs(c["bias"]) for c in cells]), error=error))
+            curves.append(SimpleNamespace(name=name, sizes=sizes, estimates=estimates, metric="bias"))
+    ax = learning_curve(SimpleNamespace(curves=curves))
+    ax.set(xlabel="rows", ylabel="mean absolute bias, points")
+    return study.picture("figure6-bias", ax, "Mean absolute bias over ten scenarios by number of rows")
+
+
+def figure_7_pictures(study: Study, cells: dict[Any, dict[str, float]], errors: list[float]) -> str:
+    """Draw the mean estimate by true error, a picture for each law of scores; on the line an estimate is right."""
+    lines = []
+    places = [100 * error for error in errors]
+    for law in dict.fromkeys(key[0] for key in cells):
+        curves = []
+        for n in (200, 5000):
+            for name in ("EW-15", "EM-sweep"):
+                own = [cells[law, error, n, name] for error in errors]
+                pairs = zip(places, own, strict=True)
+                estimates = [SimpleNamespace(value=p + c["bias"], error=c["error"]) for p, c in pairs]
+                curves.append(SimpleNamespace(name=f"{name}, n = {n:,}", sizes=places, estimates=estimates, metric=""))
+        ax = learning_curve(SimpleNamespace(curves=curves))
+        ax.plot([0, places[-1]], [0, places[-1]], color="#222222", linewidth=0.8)
+        ax.set(xscale="linear", xlabel="true error, points", ylabel="mean estimate, points")
+        ax.set_xticks(places, [f"{place:g}" for place in places])
+        short = law.partition("(")[0].lower()
+        lines.append(study.picture(f"figure7-{short}", ax, f"Mean estimate by true error, {law} scores"))
+    return "\n\n".join(lines)
 
 
 def means_by_size(biases: dict[tuple[str, str, int], dict[str, float]], n: int) -> dict[str, float]:
@@ -236,6 +269,8 @@ def claim_s3(study: Study) -> None:
         "# Figures 7 and 8 of paper 003: bias by true error, and how often a miscalibration goes "
         "unnoticed\n\n{verdict}\n\n"
         "## Figure 7: bias in points by true error (curve c^d)\n\n"
+        + figure_7_pictures(study, sevens, errors)
+        + "\n\n"
         + table(["scores", *(f"{100 * e:g} %" for e in errors)], rows)
         + "\n\n## Figure 8: share of miscalibrated samples that stay unnoticed, EW-15 / EM-sweep\n\n"
         "Uniform scores, curve c^d, 5 % false alarms.\n\n" + miss,
@@ -274,84 +309,3 @@ def figure_8(study: Study) -> tuple[str, int, int]:
     open_cells = (rates["EW"] > 0.01) & (rates["EW"] < 0.94)
     below = open_cells & (rates["EM-sweep"] < rates["EW"])
     return table(["error \\ n", *map(str, sizes)], rows), int(open_cells.sum()), int(below.sum())
-
-
-def table_4(study: Study) -> None:
-    """Equal width with 15 bins beside the equal-mass sweep on the paper's own outputs (norm 1)."""
-    if not study.found:
-        print("S4: top1_guo_models is missing")
-        return
-    with np.load(find("top1_guo_models")[0]) as stored:
-        data = {key: stored[key] for key in stored.files}
-    rows, apart = [], 0.0
-    for name, printed in TABLE_4.items():
-        y, p = data[f"{name}_correct"].astype(int), data[f"{name}_confidence"].astype(np.float64)
-        ours = [100 * calibration_error(y, p, edges="equal_width", bins=15, norm=1)]
-        ours.append(100 * calibration_error(y, p, estimator="sweep", norm=1))
-        apart = max(apart, *(abs(a - b) for a, b in zip(ours, printed, strict=True)))
-        rows.append([name] + [f"{a:.3f} ({b:.2f})" for a, b in zip(ours, printed, strict=True)])
-    verdict = (
-        HOLDS if apart <= 0.0075 else PARTLY if apart < 0.05 else FAILS
-    )  # two printed decimals, and their rounding
-    found = f"largest difference from the printed figures {apart:.4f} points over {2 * len(rows)} cells"
-    study.page(
-        "sweep-tables",
-        "# Tables 4 to 7 of paper 003: equal width against the equal-mass sweep\n\n"
-        f"**S4 {verdict}**: {found}.\n\n"
-        "## Table 4, uncalibrated outputs, in percent: ours (printed)\n\n"
-        + table(["model", "EW-15", "EM-sweep"], rows)
-        + "\n\nThe outputs of the paper's six other models are not at hand. Tables 5 to 7 calibrate the full logits "
-        "of all "
-        "ten, which are not at hand either: they cannot be tested here.",
-    )
-    study.claim(
-        code="S4", place="App. D, Tables 4 to 7", verdict=verdict, found=found, page="sweep-tables",
-        says="EW-15 and EM-sweep of uncalibrated outputs are nearly equal (Table 4); after calibration they part",
-        protocol="the paper's own outputs of four of ten models, norm 1; Tables 5 to 7 need logits that are not at "
-        "hand",
-    )  # fmt: skip
-
-
-def appendix_b(study: Study) -> None:
-    """Bias and standard deviation by bins and n (Figures 9 to 14), and the bins that the sweep takes (Figure 15)."""
-    repeats = study.size(400, 30)
-    parts = []
-    for name in ("resnet110_c10", "resnet_wide32_c100", "resnet152_imgnet"):
-        for estimator in ("binned", "debiased"):
-            for edges in ("equal_width", "equal_mass"):
-
-                def spread(name: str = name, estimator: str = estimator, edges: str = edges) -> dict[str, np.ndarray]:
-                    settings = {"n": SIZES, "bins": BINS, "norm": 2, "repeats": repeats, "progress": False}
-                    found = experiments.run(scenarios[name], estimator=estimator, edges=edges, **settings)
-                    return {"bias": 100 * found.bias(), "deviation": 100 * np.sqrt(found.variance())}
-
-                found = study.cell(("appendix B", name, estimator, edges, repeats), spread)
-                rows = []
-                for bins, bias, deviation in zip(BINS, found["bias"], found["deviation"], strict=True):
-                    rows.append([str(bins)] + [f"{b:+.2f} ({d:.2f})" for b, d in zip(bias, deviation, strict=True)])
-                head = table(["bins \\ n", *map(str, SIZES)], rows)
-                parts.append(f"### {name}, {estimator}, {edges.replace('_', ' ')}\n\n{head}")
-    rows = []
-    for name, curve in {
-        "logistic(10c - 5)": OTHERS["uniform, logistic(10c - 5)"],
-        "calibrated": OTHERS["calibrated, uniform"],
-    }.items():
-
-        def bins(curve: Scenario = curve) -> np.ndarray:
-            return experiments.sweep_bins(curve, n=SIZES, repeats=repeats, progress=False).mean(axis=1)
-
-        means = study.cell(("figure 15", name, repeats), bins)
-        rows.append([name] + [f"{mean:.1f}" for mean in means])
-    study.page(
-        "sweep-bias",
-        "# Appendix B and C of paper 003: bias and spread by number of bins\n\n"
-        f"`make papers`: norm 2, {repeats} simulations, bias in points (standard deviation in points). The paper "
-        f"prints these "
-        "as pictures (Figures 9 to 14), so there is no digit to agree with: bias falls and rises with the number of "
-        "bins, its "
-        "best number grows with n, and the spread hardly depends on it, as the paper says.\n\n"
-        "## Mean number of bins that the equal-mass sweep takes (Figure 15)\n\n"
-        + table(["curve, uniform scores", *map(str, SIZES)], rows)
-        + "\n\n"
-        + "\n\n".join(parts),
-    )
