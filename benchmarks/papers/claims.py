@@ -20,6 +20,10 @@ def write_claims() -> None:
     (EVIDENCE / "claims.md").write_text(claims_page())
 
 
+def _shown(name: str, rows: int) -> str:
+    return f"{name} ({rows:,} rows)" if rows else name
+
+
 def claims_page() -> str:
     """Return the page of all claims, a section a paper."""
     records = [json.loads(path.read_text()) for path in sorted(RECORDS.glob("*.json"))]
@@ -41,10 +45,8 @@ def claims_page() -> str:
     for record in records:
         lines += ["", f"## {record['paper']}: {PAPERS[record['paper']]}", ""]
         if record["sets"]:
-            lines += [
-                f"Sets: {', '.join(record['sets'])}. Command: `python benchmarks/papers/run.py {record['paper']}`.",
-                "",
-            ]
+            data = ", ".join(_shown(name, rows) for name, rows in record["sets"].items())
+            lines += [f"Data: {data}. Command: `python benchmarks/papers/run.py {record['paper']}`.", ""]
         lines += ["| claim | where | what the paper says | protocol | ours | verdict | page |", "| --- " * 7 + "|"]
         for c in record["claims"]:
             page = f"[{c['page']}]({c['page']}.md)"

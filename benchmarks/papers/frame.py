@@ -98,6 +98,7 @@ class Study:
     claims: list[Claim] = field(default_factory=list)
     pages: dict[str, str] = field(default_factory=dict)
     pictures: dict[str, Any] = field(default_factory=dict)
+    further: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.started = time.perf_counter()
@@ -118,6 +119,13 @@ class Study:
             except json.JSONDecodeError:  # the line that a stopped run was writing
                 continue
             yield entry["key"], entry["value"]
+
+    def needs(self, name: str, is_here: bool) -> bool:
+        """Note data that are no outputs of models, and whether they are here; without them pages stay as they were."""
+        (self.further if is_here else self.missing).append(name)
+        if not is_here:
+            print(f"{self.paper}: without {name} (benchmarks/data/README.md)")
+        return is_here
 
     def size(self, whole: int, quick: int) -> int:
         """Return how many repeats to make: so many in a whole run, so many in a quick one."""
@@ -163,18 +171,23 @@ class Study:
         self.pictures[name] = axes.figure
         return f"![{words}](pictures/{name}.png)"
 
+    def _rows(self) -> dict[str, int]:
+        """Return the data that are here, with their rows (0 where that says nothing)."""
+        return {**{name: rows_of(name) for name in self.found}, **dict.fromkeys(self.further, 0)}
+
     def close(self) -> bool:
         """Write pages and claims, unless the run was quick or on fewer sets than the record; say so if it was."""
         record = RECORDS / f"{self.paper}.json"
         if self.quick:
             print(f"{self.paper}: a quick run in {time.perf_counter() - self.started:.0f} s; nothing is written")
             return False
-        known = json.loads(record.read_text())["sets"] if record.exists() else []
-        lacking = sorted(set(known) - set(self.found))
+        known = json.loads(record.read_text())["sets"] if record.exists() else {}
+        here = self._rows()
+        lacking = sorted(name for name, rows in known.items() if here.get(name, -1) < rows)
         if lacking:
             print(
-                f"{self.paper}: pages are left alone, as {', '.join(lacking)} is missing here "
-                f"(benchmarks/data/README.md)"
+                f"{self.paper}: pages are left alone, as {', '.join(lacking)} is missing here or has fewer rows than "
+                f"they were made of (benchmarks/data/README.md)"
             )
             return False
         RECORDS.mkdir(parents=True, exist_ok=True)
@@ -183,9 +196,18 @@ class Study:
         (EVIDENCE / "pictures").mkdir(exist_ok=True)
         for name, figure in self.pictures.items():
             figure.savefig(EVIDENCE / "pictures" / f"{name}.png", dpi=110, bbox_inches="tight")
-        content = {"paper": self.paper, "sets": list(self.found), "claims": [asdict(claim) for claim in self.claims]}
+        content = {"paper": self.paper, "sets": here, "claims": [asdict(claim) for claim in self.claims]}
         record.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
         return True
+
+
+def rows_of(name: str) -> int:
+    """Return how many rows a set has here."""
+    count = 0
+    for path in find(name):
+        with np.load(path) as data:
+            count += sum(len(data[key]) for key in data.files if key.startswith("labels") or key.endswith("_correct"))
+    return count
 
 
 def _plain(value: Any) -> Any:

