@@ -1,6 +1,6 @@
 """The five papers' experiments on our data, and the page of claims: ``make papers``, or ``make papers QUICK=1``.
 
-python benchmarks/papers/run.py [000 001 002 003 004]: cells are kept under build/papers, so that a run that was stopped
+python benchmarks/papers/run.py [000 001 002 003 004 field]: cells are kept under build/papers, so that a stopped run
 goes on where it was; ``--fresh`` forgets them. Then docs/evidence/claims.md is written from the records of all papers.
 """
 
@@ -19,7 +19,7 @@ from frame import CELLS, Study, quick_by_default
 
 from calibrant import CalibrationWarning
 
-STUDIES = {"000": "mixnmatch", "001": "kcal", "002": "imax", "003": "sweep", "004": "hoki"}
+STUDIES = {"000": "mixnmatch", "001": "kcal", "002": "imax", "003": "sweep", "004": "hoki", "field": "field"}
 
 
 def main() -> None:
