@@ -43,13 +43,19 @@ def claims_page() -> str:
         "The codes",
         "are ours: the papers do not number their claims.",
     ]
-    for record in records:
-        lines += ["", f"## {record['paper']}: {PAPERS[record['paper']]}", ""]
-        if record["sets"]:
-            data = ", ".join(_shown(name, rows) for name, rows in record["sets"].items())
-            lines += [f"Data: {data}. Command: `python benchmarks/papers/run.py {record['paper']}`.", ""]
-        lines += ["| claim | where | what the paper says | protocol | ours | verdict | page |", "| --- " * 7 + "|"]
-        for c in record["claims"]:
+    for paper, title in PAPERS.items():
+        own = [record for record in records if record["paper"] == paper]
+        if not own:
+            continue
+        lines += ["", f"## {paper}: {title}", "", f"Command: `python benchmarks/papers/run.py {paper}`."]
+        for record in own:
+            if record["sets"]:
+                data = ", ".join(_shown(name, rows) for name, rows in record["sets"].items())
+                lines += ["", f"Data of `{record['study']}`: {data}."]
+        lines += ["", "| claim | where | what the paper says | protocol | ours | verdict | page |", "| --- " * 7 + "|"]
+        for c in sorted(
+            (c for record in own for c in record["claims"]), key=lambda c: (c["code"][0], int(c["code"][1:]))
+        ):
             page = f"[{c['page']}]({c['page']}.md)"
             cells = (c["code"], c["place"], c["says"], c["protocol"], c["found"], f"**{c['verdict']}**", page)
             lines.append("| " + " | ".join(cells) + " |")

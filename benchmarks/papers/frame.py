@@ -1,6 +1,6 @@
 """What the studies of the five papers share: their data, cells that a stopped run keeps, claims, and pages.
 
-A study is a module with ``SETS`` (names of outputs it can use), ``run(study)`` and claims of its own. It computes cells
+A study is a module with ``SETS`` (names of outputs it can use) and ``run(study)``. It computes cells
 by ``study.cell(key, function, …)``: each is kept on disk at once, so that a run that was stopped goes on where it was.
 It ends with ``study.claim(…)`` for each claim and ``study.page(…)`` for each page.
 """
@@ -90,9 +90,10 @@ def load(name: str) -> Outputs:
 
 @dataclass
 class Study:
-    """One paper's run: quick or whole, with its cells, claims and pages."""
+    """A run of one module: quick or whole, with its cells, claims and pages."""
 
     paper: str
+    name: str
     sets: Sequence[str]
     quick: bool = False
     claims: list[Claim] = field(default_factory=list)
@@ -108,7 +109,7 @@ class Study:
 
     @property
     def _store(self) -> Path:
-        return CELLS / f"{self.paper}.jsonl"
+        return CELLS / f"{self.paper}-{self.name}.jsonl"
 
     def _stored(self) -> Iterator[tuple[str, Any]]:
         if not self._store.exists():
@@ -124,7 +125,7 @@ class Study:
         """Note data that are no outputs of models, and whether they are here; without them pages stay as they were."""
         (self.further if is_here else self.missing).append(name)
         if not is_here:
-            print(f"{self.paper}: without {name} (benchmarks/data/README.md)")
+            print(f"{self.name}: without {name} (benchmarks/data/README.md)")
         return is_here
 
     def size(self, whole: int, quick: int) -> int:
@@ -150,7 +151,7 @@ class Study:
     ) -> dict[tuple[Any, ...], Any]:
         """Compute many cells under a progress bar: ``compute(*key)`` for each key."""
         found = {}
-        with reporting(True, f"{self.paper} {title}") as advance:
+        with reporting(True, f"{self.name}: {title}") as advance:
             for done, key in enumerate(keys, 1):
                 found[tuple(key)] = self.cell((title, *key), lambda key=key: compute(*key))
                 advance(done, len(keys))
@@ -177,16 +178,16 @@ class Study:
 
     def close(self) -> bool:
         """Write pages and claims, unless the run was quick or on fewer sets than the record; say so if it was."""
-        record = RECORDS / f"{self.paper}.json"
+        record = RECORDS / f"{self.paper}-{self.name}.json"
         if self.quick:
-            print(f"{self.paper}: a quick run in {time.perf_counter() - self.started:.0f} s; nothing is written")
+            print(f"{self.name}: a quick run in {time.perf_counter() - self.started:.0f} s; nothing is written")
             return False
         known = json.loads(record.read_text())["sets"] if record.exists() else {}
         here = self._rows()
         lacking = sorted(name for name, rows in known.items() if here.get(name, -1) < rows)
         if lacking:
             print(
-                f"{self.paper}: pages are left alone, as {', '.join(lacking)} is missing here or has fewer rows than "
+                f"{self.name}: pages are left alone, as {', '.join(lacking)} is missing here or has fewer rows than "
                 f"they were made of (benchmarks/data/README.md)"
             )
             return False
@@ -196,7 +197,12 @@ class Study:
         (EVIDENCE / "pictures").mkdir(exist_ok=True)
         for name, figure in self.pictures.items():
             figure.savefig(EVIDENCE / "pictures" / f"{name}.png", dpi=110, bbox_inches="tight")
-        content = {"paper": self.paper, "sets": here, "claims": [asdict(claim) for claim in self.claims]}
+        content = {
+            "study": self.name,
+            "paper": self.paper,
+            "sets": here,
+            "claims": [asdict(claim) for claim in self.claims],
+        }
         record.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
         return True
 

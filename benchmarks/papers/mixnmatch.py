@@ -13,9 +13,9 @@ from scipy.stats import spearmanr
 
 from calibrant import make
 from calibrant.arrays import best_column, softmax
-from calibrant.metrics import ece_kde, reliability_curve
+from calibrant.metrics import ece_kde
 from calibrant.passes import Block, in_memory
-from calibrant.plots import learning_curve, reliability
+from calibrant.plots import learning_curve
 from calibrant.simulation import experiments, mix_n_match_cases
 
 SETS = [
@@ -400,20 +400,6 @@ def as_curves(cells: dict[Any, dict[str, float]], name: str, figure: str = "ece"
     return SimpleNamespace(curves=drawn)
 
 
-def before_and_after(study: Study, name: str) -> str:
-    """Draw what the top label says against what comes true, as it came and by ETS in the paper's form."""
-    rows = outputs(name)
-    order = np.random.default_rng([7, 0]).permutation(len(rows.labels))
-    size = min(5000, len(order) // 3)
-    fit, test = order[:size], order[size : size + 10_000]
-    curves = []
-    for method in ("none", "ets"):
-        p = answers(method, "paper", rows, fit, test)
-        right = best_column(p, rows.logits[test]) == rows.labels[test]
-        curves.append(reliability_curve(right.astype(int), np.clip(p.max(axis=1), 0, 1)))
-    return study.picture(f"ets-{name}", reliability(*curves), f"{name}: the top label before and after ETS")
-
-
 def pages(study: Study, fixed: dict[Any, dict[str, float]], curves: dict[Any, dict[str, float]]) -> None:
     """Write docs/evidence/mixnmatch.md: verdicts first, then Tables 1 to 4 and Figure 6."""
     lines = ["# Mix-n-Match (paper 000) on real outputs", ""]
@@ -434,15 +420,6 @@ def pages(study: Study, fixed: dict[Any, dict[str, float]], curves: dict[Any, di
     for form, words in FORMS.items():
         rows = []
         for name in sets_of(curves):
-            ends = [curve(curves, name, form, m) for m in ("ts", "ets")]
-            most = max(ends[0])
-            gap = shown(ends[1][most] - ends[0][most], 3, 100)
-            rows.append([name, str(most), *(shown(end[most], 2, 100) for end in ends), gap])
-        head = ["set", "rows", "TS", "ETS", "ETS less TS"]
-        lines += ["", f"## Table 3: ECE¹ (%) with the most calibration rows, {words}", "", table(head, rows)]
-    for form, words in FORMS.items():
-        rows = []
-        for name in sets_of(curves):
             found = needed(curves, name, form)
             rows.append([name, str(outputs(name).k), "1.0", _times(found["irova"]), _times(found["irova-ts"])])
         head = ["set", "K", "IRM", "IROvA", "IROvA-TS"]
@@ -452,7 +429,6 @@ def pages(study: Study, fixed: dict[Any, dict[str, float]], curves: dict[Any, di
         lines += ["", study.picture(f"figure6-{name}", drawn, f"Top-label error by calibration rows, {name}")]
         drawn = learning_curve(as_curves(curves, name, "accuracy"))
         lines += ["", study.picture(f"figure6-{name}-accuracy", drawn, f"Accuracy by calibration rows, {name}")]
-        lines += ["", before_and_after(study, name)]
         for form, words in FORMS.items():
             sizes = sorted(curve(curves, name, form, "ts"))
             rows = []

@@ -22,7 +22,10 @@ CURVES = {
 }
 
 
-def appendices(study: Study) -> None:
+SETS: list[str] = []
+
+
+def run(study: Study) -> None:
     """Judge S7 and S8, and write their page."""
     repeats = study.size(400, 30)
 

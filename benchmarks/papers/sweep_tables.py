@@ -31,7 +31,10 @@ MAPS = list(TABLES)[1:]
 Pairs = tuple[np.ndarray, np.ndarray]
 
 
-def tables(study: Study) -> None:
+SETS = ["top1_guo_models", *LOGITS]
+
+
+def run(study: Study) -> None:
     """Judge S4 to S6, and write their page."""
     parts = [printed(study)] if "top1_guo_models" in study.found else []
     repeats = study.size(20, 3)

@@ -34,16 +34,16 @@ def test_the_page_of_claims_is_made_of_the_records(monkeypatch):
 
 
 def test_a_stopped_run_keeps_its_cells(frame):
-    first = frame.Study("x", [])
+    first = frame.Study("x", "y", [])
     assert first.cell(("a", 1), lambda: np.float64(2.5)) == 2.5
-    with (frame.CELLS / "x.jsonl").open("a") as out:
+    with (frame.CELLS / "x-y.jsonl").open("a") as out:
         out.write('{"key": "half a li')
-    again = frame.Study("x", [])
+    again = frame.Study("x", "y", [])
     assert again.cell(("a", 1), lambda: pytest.fail("computed twice")) == 2.5
 
 
 def test_a_quick_run_writes_nothing(frame, tmp_path):
-    study = frame.Study("x", [], quick=True)
+    study = frame.Study("x", "y", [], quick=True)
     study.cell(("a",), lambda: 1)
     study.page("x", "text")
     study.claim(**WORDS, verdict="holds")
@@ -52,14 +52,14 @@ def test_a_quick_run_writes_nothing(frame, tmp_path):
 
 
 def test_a_page_is_left_alone_where_a_set_of_its_record_is_missing(frame, capsys):
-    study = frame.Study("x", [])
+    study = frame.Study("x", "y", [])
     study.page("x", "all sets")
     study.claim(**WORDS, verdict="holds")
     frame.EVIDENCE.mkdir()
     assert study.close()
-    record = frame.RECORDS / "x.json"
+    record = frame.RECORDS / "x-y.json"
     record.write_text(json.dumps({**json.loads(record.read_text()), "sets": {"a set of somebody else": 10}}))
-    later = frame.Study("x", [])
+    later = frame.Study("x", "y", [])
     later.page("x", "fewer sets")
     assert not later.close()
     assert (frame.EVIDENCE / "x.md").read_text() == "all sets\n"
@@ -68,7 +68,7 @@ def test_a_page_is_left_alone_where_a_set_of_its_record_is_missing(frame, capsys
 
 def test_a_verdict_is_one_of_four(frame):
     with pytest.raises(ValueError, match="unknown verdict"):
-        frame.Study("x", []).claim(**WORDS, verdict="more or less")
+        frame.Study("x", "y", []).claim(**WORDS, verdict="more or less")
 
 
 def test_every_set_that_comes_with_the_project_loads(frame):
