@@ -35,13 +35,13 @@ class ReCal:
     """Temperatures by whether the label stays, one pair for each transformation."""
 
     def fit(self, logits: np.ndarray, stays: np.ndarray, y: np.ndarray) -> ReCal:
-        """Learn the temperatures; a part of fewer than ten rows is left as it is."""
+        """Learn the temperatures; a part of fewer than ten rows or of one class is left as it is."""
         self.temperatures_ = np.ones((stays.shape[1], 2))
         z = np.array(logits, dtype=np.float64)
         classes = np.arange(z.shape[1])
         for place, kept in enumerate(stays.T):
             for side, rows in enumerate((kept, ~kept)):
-                if rows.sum() >= 10:
+                if rows.sum() >= 10 and len(np.unique(y[rows])) > 1:
                     fitted = make("ts", classes=classes).fit(z[rows], y[rows])
                     self.temperatures_[place, side] = fitted.temperature_
             z /= np.where(kept, *self.temperatures_[place])[:, None]
