@@ -81,6 +81,7 @@ class OneVsRest(Calibrator):
     _constraints: ClassVar[Mapping[str, Any]] = {"normalize": OneOf("sum", "softmax")}
     maps_: list[BinaryMap]
     groups_: Integers
+    _near: Sequence[BinaryMap] = ()
 
     def __init__(
         self,
@@ -159,10 +160,16 @@ class OneVsRest(Calibrator):
     def _fit(self, data: Data) -> FitReport:
         self.groups_ = self._group_classes(data)
         if self._is_binary:
-            self.maps_ = [self._lifted.unfitted()]
-            return self.maps_[0].fit_data(data)
-        self.maps_ = self._lifted._fit_groups(data, self.groups_)
+            self.maps_ = self._lifted._fit_groups(data, SECOND, self._near)
+            return self.maps_[0].fit_report_
+        self.maps_ = self._lifted._fit_groups(data, self.groups_, self._near)
         return self._report(data, data.reduce(partial(compare_losses, before=softmax, after=self._map)))
+
+    def _fit_copy(self, data: Data) -> Answer:
+        copy = self.unfitted()
+        copy._near = self.maps_  # of all rows, so that the search without some of them is short
+        copy.fit_data(data)
+        return copy._map
 
     def _report(self, data: Data, losses: Comparison) -> FitReport:
         reports = [fitted.fit_report_ for fitted in self.maps_]

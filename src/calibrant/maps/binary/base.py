@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -72,8 +73,11 @@ class BinaryMap(Calibrator):
 
     # What the lift calls --------------------------------------------------------------------------------------
 
-    def _fit_groups(self, data: Data, groups: Integers) -> list[BinaryMap]:
-        """Return a fitted copy of this map for each group of classes."""
+    def _fit_groups(self, data: Data, groups: Integers, near: Sequence[BinaryMap] = ()) -> list[BinaryMap]:
+        """Return a fitted copy of this map for each group of classes.
+
+        ``near`` are maps of these groups from other rows of the same kind: where a search may begin.
+        """
         return self._copies(self._learn(data, groups))
 
     def _fit_groups_apart(self, data: Data, groups: Integers) -> tuple[list[BinaryMap], list[BinaryMap]]:

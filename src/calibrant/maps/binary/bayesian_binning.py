@@ -133,9 +133,9 @@ def _fit_models(cells: FineCells, numbers: Integers, strength: float) -> list[_M
     negatives = np.maximum(weights - positives, 0.0)
     terms = betaln(positives + alpha, negatives + beta) - betaln(alpha, beta)
     evidence, answers = np.bincount(owners, terms), (positives + alpha) / (weights + share)
-    places = np.flatnonzero(last)[:-1] + 1
-    found = zip(np.split(starts, places), np.split(answers, places), evidence.tolist(), strict=True)
-    return [_Model(*parts) for parts in found]
+    ends = (np.flatnonzero(last) + 1).tolist()
+    found = zip([0, *ends[:-1]], ends, evidence.tolist(), strict=True)
+    return [_Model(starts[a:b], answers[a:b], value) for a, b, value in found]
 
 
 def _starts(cells: FineCells, numbers: Integers) -> tuple[Integers, Integers]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -50,7 +50,17 @@ class LogisticMap(BinaryMap):
     def _learn(self, data: Data, groups: Integers) -> list[Learnt]:
         return self._learnt_from(self._problem(data, groups).solve())
 
+    def _fit_groups(self, data: Data, groups: Integers, near: Sequence[BinaryMap] = ()) -> list[BinaryMap]:
+        start = None
+        if len(near) == int(groups.max()) + 1:
+            known = np.array([m.coefficients_ for m in near if isinstance(m, LogisticMap)])
+            start = known @ np.linalg.pinv(self._basis).T
+        return self._copies(self._learnt_from(self._problem(data, groups).solve(start)))
+
     def _fit_groups_apart(self, data: Data, groups: Integers) -> tuple[list[BinaryMap], list[BinaryMap]]:
+        if data.in_memory:  # the second search begins where the first ended
+            fitted = self._fit_groups(data, groups)
+            return fitted, self._fit_groups(data.without(0, HELD_OUT), groups, fitted)
         whole, part = together(
             data,
             [
