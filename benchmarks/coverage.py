@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logit, ndtr
+from scipy.special import betaincinv, expit, logit, ndtr
 
 from calibrant import metrics
 from calibrant.cells.pairs import Pairs
@@ -27,6 +27,7 @@ from calibrant.metrics.estimators.calibration_error import error_of_pairs
 from calibrant.metrics.estimators.cox import line_of
 from calibrant.metrics.estimators.two_bin import averaged_two_bin
 from calibrant.metrics.inference.resampling import Sampling
+from calibrant.metrics.scores.ranking import auroc
 from calibrant.metrics.table import TABLE
 from calibrant.metrics.views.forecasts import Forecasts, read
 
@@ -34,7 +35,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RECORD, PAGE = ROOT / "docs/evidence/coverage.json", ROOT / "docs/evidence/coverage.md"
 SIZES = (50, 200, 1000, 10_000, 100_000)
 PREVALENCES = (0.01, 0.05, 0.2, 0.5)
-LARGE = 1_000_000  # rows that tell the truth
+LARGE = 100_000  # quantiles of the scores that tell the truth
 QUICK = (
     "event_rate",
     "observed_expected",
@@ -48,8 +49,12 @@ QUICK = (
     "net_benefit",
     "ece_crossfit",
     "mce",
+    "test ecce",
+    "test ks",
+    "test cox",
+    "test spiegelhalter",
 )
-RESAMPLED = (
+SLOW = (
     "ici",
     "e50",
     "e90",
@@ -61,9 +66,12 @@ RESAMPLED = (
     "ks_error",
     "ecce",
     "averaged_two_bin",
+    "decision_loss",
+    "variational_error",
+    "test sweep",
+    "test two_bin",
 )
-SLOW = ("decision_loss", "variational_error")
-QUICK_TESTS, SLOW_TESTS = ("ecce", "ks", "cox", "spiegelhalter"), ("sweep", "two_bin")
+RESAMPLES = 199
 KINDS = ("plain", "ties", "weights", "clusters")
 
 
@@ -76,24 +84,33 @@ def too_extreme(p: np.ndarray, prevalence: float) -> np.ndarray:
 LAWS: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {"true": lambda p, _: p, "bent": too_extreme}
 
 
-def scores(rng: np.random.Generator, n: int, prevalence: float) -> np.ndarray:
-    """Skewed scores, most near 0, for rare events; fairly even ones else."""
+def scores(at: np.ndarray, prevalence: float) -> np.ndarray:
+    """Quantiles of skewed scores, most near 0, for rare events; of fairly even ones else."""
     shape = 0.5 if prevalence < 0.1 else 1.5
-    return np.clip(rng.beta(shape, shape * (1 - prevalence) / prevalence, n), 1e-9, 1 - 1e-9)
+    return np.clip(betaincinv(shape, shape * (1 - prevalence) / prevalence, at), 1e-9, 1 - 1e-9)
+
+
+def mixed(own: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """Scores of a cluster, which lie together."""
+    return np.clip(0.7 * own + 0.3 * p, 1e-9, 1 - 1e-9)
+
+
+def rounded(p: np.ndarray, prevalence: float) -> np.ndarray:
+    return np.round(p, 1 if prevalence >= 0.1 else 2)
 
 
 def sample(rng: np.random.Generator, n: int, prevalence: float, law: str, kind: str) -> dict[str, Any]:
     """Outcomes, scores, and weights or clusters; the frequency at every score is the law's."""
-    p = scores(rng, n, prevalence)
+    p = scores(rng.random(n), prevalence)
     u, extra = rng.random(n), {}
     if kind == "ties":
-        p = np.round(p, 1 if prevalence >= 0.1 else 2)
+        p = rounded(p, prevalence)
     elif kind == "weights":
         extra["sample_weight"] = rng.lognormal(0, 0.7, n)
     elif kind == "clusters":
         own = np.arange(n) // 5
-        own_score, common = scores(rng, own[-1] + 1, prevalence)[own], rng.normal(size=own[-1] + 1)[own]
-        p = np.clip(0.7 * own_score + 0.3 * p, 1e-9, 1 - 1e-9)
+        own_score, common = scores(rng.random(own[-1] + 1), prevalence)[own], rng.normal(size=own[-1] + 1)[own]
+        p = mixed(own_score, p)
         u = ndtr(np.sqrt(0.5) * common + np.sqrt(0.5) * rng.normal(size=n))
         extra["clusters"] = own
     return {"y": (u < LAWS[law](p, prevalence)).astype(int), "p": p, **extra}
@@ -103,18 +120,21 @@ _TRUTH: dict[Any, dict[str, float]] = {}
 
 
 def truth(prevalence: float, law: str, kind: str) -> dict[str, float]:
-    """What the figures are of a million rows, and errors of the law itself, without outcomes."""
+    """What the figures are of all scores there are, with frequencies in the place of outcomes: no noise."""
     key = prevalence, law, kind
     if key not in _TRUTH:
-        rng = np.random.default_rng(7)
-        drawn = sample(rng, LARGE, prevalence, law, kind)
-        y, p = drawn["y"], drawn["p"]
+        p = scores((np.arange(LARGE) + 0.5) / LARGE, prevalence)
+        if kind == "ties":
+            p = rounded(p, prevalence)
+        elif kind == "clusters":
+            few = scores((np.arange(800) + 0.5) / 800, prevalence)
+            p = mixed(few[:, None], few[None, :]).ravel()
         c = LAWS[law](p, prevalence)
         gap = np.abs(c - p)
         known = {"ici": gap.mean(), "e50": np.median(gap), "e90": np.quantile(gap, 0.9), "emax": gap.max()}
         known |= {"ece": gap.mean(), "ece_sweep": gap.mean(), "variational_error": gap.mean()}
         known |= dict.fromkeys(("ece_crossfit", "ece_debiased"), float(np.sqrt((gap**2).mean())))
-        pairs = Pairs(p, c)  # outcomes replaced by their expectation: no noise
+        pairs = Pairs(p, c)
         for name, estimator in {"ks_error": "ks", "ecce": "ecce", "smece": "smooth"}.items():
             known[name] = error_of_pairs(pairs, estimator=estimator)
         known["mce"] = error_of_pairs(pairs, norm="max")
@@ -127,36 +147,28 @@ def truth(prevalence: float, law: str, kind: str) -> dict[str, float]:
         known["scaled_brier"] = 1 - known["brier"] / (c.mean() * (1 - c.mean()))
         t = prevalence
         known["net_benefit"] = ((p >= t) * (c - (1 - c) * t / (1 - t))).mean()
-        known["auroc"] = metrics.auroc(y, p)
+        known["auroc"] = auroc(pairs)
         _TRUTH[key] = {name: float(value) for name, value in known.items()}
     return _TRUTH[key]
 
 
-def one(
-    drawn: dict[str, Any], names: tuple[str, ...], tests: tuple[str, ...], seed: int, t: float, known: dict
-) -> dict:
+def one(drawn: dict[str, Any], figures: list[str], seed: int, t: float, known: dict[str, float]) -> dict[str, Any]:
     """Of one sample: whether each interval was offered and covers, and whether each test rejects."""
     forecasts: Forecasts = read(drawn["y"], drawn["p"], drawn.get("sample_weight")).clustered(drawn.get("clusters"))
-    sampling = Sampling(200, np.random.default_rng(seed), 100)
-    found = {}
-    for name in names:
+    sampling, found = Sampling(RESAMPLES, np.random.default_rng(seed), 100), {}
+    for name in figures:
+        if name.startswith("test "):
+            options = {"resamples": RESAMPLES, "random_state": seed}
+            options |= {key: drawn.get(key) for key in ("sample_weight", "clusters")}
+            got = metrics.calibration_test(drawn["y"], drawn["p"], method=name[5:], **options)
+            found[name] = (1, int(got.pvalue <= 0.05))
+            continue
         options = {"threshold": t} if name == "net_benefit" else {}
         interval = TABLE[name].interval(forecasts, 0.95, sampling, **options)
         offered = interval.low is not None and np.isfinite(known[name])
         slack = 1e-12 + 1e-9 * abs(known[name])
         value = offered and interval.low - slack <= known[name] <= interval.high + slack
         found[name] = (int(offered), int(value))
-    for method in tests:
-        got = metrics.calibration_test(
-            drawn["y"],
-            drawn["p"],
-            method=method,
-            resamples=199,
-            random_state=seed,
-            sample_weight=drawn.get("sample_weight"),
-            clusters=drawn.get("clusters"),
-        )
-        found["test " + method] = (1, int(got.pvalue <= 0.05))
     return found
 
 
@@ -175,70 +187,97 @@ def cells() -> list[dict[str, Any]]:
         for q in (0.05, 0.5)
         for n in (200, 1000)
     ]
+    grid.sort(key=lambda cell: cell["n"])
     quick = [{**cell, "part": "quick"} for cell in grid]
-    slow = [{**cell, "part": "slow"} for cell in grid if cell["n"] <= 10_000]
+    slow = [{**cell, "part": "slow"} for cell in grid if cell["n"] <= 10_000 or cell["prevalence"] in (0.01, 0.5)]
     many = [
         {"law": "true", "kind": "classes", "k": k, "n": n, "part": "classes"} for k in (2, 10, 100) for n in (200, 2000)
     ]
-    return quick + many + slow
+    return quick + slow + many
 
 
-def run(cell: dict[str, Any], seed: int) -> dict[str, tuple[int, int]]:
-    rng = np.random.default_rng([seed, *(ord(c) for c in json.dumps(cell, sort_keys=True))])
+def figures_of(cell: dict[str, Any]) -> tuple[str, ...]:
+    """What is counted in a cell; "measure" stands for all errors of a measurement."""
     if cell["part"] == "classes":
-        y, p = classes(rng, cell["n"], cell["k"])
-        found = metrics.measure(y, p, resamples=199, random_state=seed)
-        out = {
-            name: (int(i.low is not None), int(i.low is not None and i.low <= 0))
-            for name, i in found.metrics.items()
-            if i.norm
-        }
-        out["test sweep"] = (1, int(found.test.pvalue <= 0.05))
-        out["test skce"] = (
-            1,
-            int(metrics.calibration_test(y, p, method="skce", resamples=199, random_state=seed).pvalue <= 0.05),
-        )
-        return out
-    drawn = sample(rng, cell["n"], cell["prevalence"], cell["law"], cell["kind"])
-    known = truth(cell["prevalence"], cell["law"], cell["kind"])
-    names, tests = (QUICK, QUICK_TESTS) if cell["part"] == "quick" else (RESAMPLED + SLOW, SLOW_TESTS)
-    return one(drawn, names, tests, seed, cell["prevalence"], known)
+        return "measure", "test sweep", "test skce"
+    return QUICK if cell["part"] == "quick" else SLOW
 
 
-def key_of(cell: dict[str, Any]) -> str:
-    return json.dumps(cell, sort_keys=True)
+def wanted_of(cell: dict[str, Any], samples: int) -> int:
+    """How many samples a cell gets: fewer of many rows, and of figures that are resampled."""
+    most = 400 if cell["n"] <= 1000 else 200 if cell["n"] <= 10_000 else 100
+    share = {"quick": 1.0, "slow": 0.5, "classes": 0.25}[cell["part"]]
+    return round(min(samples, most * share) if cell["n"] <= 10_000 or cell["part"] == "quick" else min(samples, 40))
 
 
-def study(samples: int, seconds: float) -> dict[str, Any]:
+def run(cell: dict[str, Any], figures: list[str], seed: int) -> dict[str, tuple[int, int]]:
+    rng = np.random.default_rng([seed, *(ord(c) for c in json.dumps(cell, sort_keys=True))])
+    if cell["part"] != "classes":
+        drawn = sample(rng, cell["n"], cell["prevalence"], cell["law"], cell["kind"])
+        known = truth(cell["prevalence"], cell["law"], cell["kind"])
+        own = Pairs(drawn["p"], LAWS[cell["law"]](drawn["p"], cell["prevalence"]), drawn.get("sample_weight"))
+        known = {**known, "emax": np.abs(own.scores - own.outcomes).max(), "mce": error_of_pairs(own, norm="max")}
+        return one(drawn, figures, seed, cell["prevalence"], known)
+    y, p = classes(rng, cell["n"], cell["k"])
+    out: dict[str, tuple[int, int]] = {}
+    for name in figures:
+        if name == "measure":
+            found = metrics.measure(y, p, resamples=RESAMPLES, random_state=seed).metrics
+            offered = {name: i.low is not None for name, i in found.items() if i.norm}
+            out |= {name: (int(some), int(some and found[name].low <= 0)) for name, some in offered.items()}
+        else:
+            got = metrics.calibration_test(y, p, method=name[5:], resamples=RESAMPLES, random_state=seed)
+            out[name] = (1, int(got.pvalue <= 0.05))
+    return out
+
+
+def study(samples: int, seconds: float, only: str) -> dict[str, Any]:
+    """Add samples to every figure of every cell that has not enough, 20 at a time, until the time is over."""
     record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
-    end, block = time.process_time() + seconds, 20
-    for wanted in range(block, samples + 1, block):
+    end = time.process_time() + seconds
+    for step in range(20, samples + 1, 20):
         for cell in cells():
-            share = 1.0 if cell["n"] <= 1000 else 0.5 if cell["n"] <= 10_000 else 0.2
-            share *= {"quick": 1.0, "slow": 0.4, "classes": 0.3}[cell["part"]]
-            kept = record.setdefault(key_of(cell), {"samples": 0, "counts": {}})
-            while kept["samples"] < share * wanted and time.process_time() < end:
+            kept = record.setdefault(json.dumps(cell, sort_keys=True), {})
+            asked = [name for name in figures_of(cell) if only in name]
+            done = dict.fromkeys(asked, 0) | {name: kept[name][0] for name in asked if name in kept}
+            if cell["part"] == "classes" and "measure" in done:
+                done["measure"] = kept.get("cwece", [0])[0]
+            for seed in range(min(done.values(), default=step), min(step, wanted_of(cell, samples))):
+                if time.process_time() > end:
+                    break
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    found = run(cell, kept["samples"])
+                    found = run(cell, [name for name in asked if done[name] <= seed], seed)
                 for name, (offered, hit) in found.items():
-                    had = kept["counts"].setdefault(name, [0, 0])
-                    kept["counts"][name] = [had[0] + offered, had[1] + hit]
-                kept["samples"] += 1
-            RECORD.write_text(json.dumps(record, separators=(",", ":")))
-        print(f"{wanted} samples a cell, {end - time.process_time():.0f} s left", flush=True)
-        if time.process_time() >= end:
+                    had = kept.get(name, [0, 0, 0])
+                    kept[name] = [had[0] + 1, had[1] + offered, had[2] + hit]
+        RECORD.write_text(json.dumps(record, separators=(",", ":")))
+        print(f"{step} samples a cell, {end - time.process_time():.0f} s left", flush=True)
+        if time.process_time() > end:
             break
     return record
+
+
+def forget(names: list[str]) -> None:
+    """Take figures out of the record: their law was changed."""
+    record = json.loads(RECORD.read_text())
+    for kept in record.values():
+        for name in names:
+            kept.pop(name, None)
+    RECORD.write_text(json.dumps(record, separators=(",", ":")))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--samples", type=int, default=400)
     parser.add_argument("--seconds", type=float, default=3000.0)
+    parser.add_argument("--only", default="", help="figures whose name has this in it")
+    parser.add_argument("--forget", nargs="*", default=[], help="figures to count anew")
     parser.add_argument("--page", action="store_true", help="only write the page from what is recorded")
     given = parser.parse_args()
-    record = json.loads(RECORD.read_text()) if given.page else study(given.samples, given.seconds)
+    if given.forget:
+        forget(given.forget)
+    record = json.loads(RECORD.read_text()) if given.page else study(given.samples, given.seconds, given.only)
     from coverage_page import page
 
     PAGE.write_text(page(record))

@@ -12,8 +12,8 @@ FEWEST = 40  # intervals or tests of a cell below which nothing is said of it
 LAWS = {"true": "calibrated", "bent": "miscalibrated"}
 
 
-def _percent(count: list[int], samples: int) -> str:
-    offered, hit = count
+def _percent(count: list[int]) -> str:
+    samples, offered, hit = count
     if offered < 0.01 * samples or not offered:
         return "none"
     shown = f"{100 * hit / offered:.0f}"
@@ -27,7 +27,7 @@ def _column(cell: dict[str, Any]) -> str:
 
 def _outside(count: list[int], low: float, high: float) -> int:
     """-1 or 1 where a share lies below or above a range by more than two standard errors, else 0."""
-    offered, hit = count
+    _, offered, hit = count
     if offered < FEWEST:
         return 0
     share = hit / offered
@@ -39,35 +39,37 @@ def page(record: dict[str, Any]) -> str:
     groups: dict[Any, list[tuple[dict[str, Any], dict[str, Any]]]] = defaultdict(list)
     for key, kept in record.items():
         cell = json.loads(key)
-        if kept["samples"]:
+        if kept:
             groups[(cell["law"], cell["kind"], cell["part"], cell.get("prevalence", 0))].append((cell, kept))
     short, loud, wide, lines = defaultdict(list), defaultdict(list), defaultdict(int), []
     judged = all_cells = 0
     for (law, kind, part, _), members in groups.items():
         members.sort(key=lambda pair: (pair[0].get("k", 0), pair[0]["n"]))
-        names = list(dict.fromkeys(name for _, kept in members for name in kept["counts"]))
+        names = list(dict.fromkeys(name for _, kept in members for name in kept))
         words = "classes, calibrated" if kind == "classes" else f"Events, {LAWS[law]}{TITLES[kind]}"
         lines += ["", f"### {words}{' (resampled figures)' if part == 'slow' else ''}", ""]
         lines += [f"| | {' | '.join(_column(cell) for cell, _ in members)} |", "| --- |" + " --- |" * len(members)]
         for name in names:
-            row = [_percent(kept["counts"].get(name, [0, 0]), kept["samples"]) for _, kept in members]
+            row = [_percent(kept.get(name, [0, 0, 0])) for _, kept in members]
             lines.append(f"| {name} | {' | '.join(row)} |")
             for cell, kept in members:
-                count = kept["counts"].get(name, [0, 0])
+                count = kept.get(name, [0, 0, 0])
                 test = name.startswith("test ")
                 if test and law != "true":
                     continue
-                judged += count[0] >= FEWEST
+                judged += count[1] >= FEWEST
                 all_cells += 1
                 side = _outside(count, *((0.04, 0.06) if test else (0.93, 0.97)))
-                where = f"{_column(cell)}{TITLES.get(kind, '')}, {LAWS[law]}: {_percent(count, kept['samples'])}"
+                where = f"{_column(cell)}{TITLES.get(kind, '')}, {LAWS[law]}: {_percent(count)}"
                 if test and side:
                     loud[name].append(where)
                 elif side < 0:
                     short[name].append(where)
                 elif side > 0:
                     wide[name] += 1
-        lines.append(f"| samples | {' | '.join(str(kept['samples']) for _, kept in members)} |")
+        lines.append(
+            f"| samples | {' | '.join(str(max(count[0] for count in kept.values())) for _, kept in members)} |"
+        )
     return "\n".join([*_head(short, loud, wide, judged, all_cells), *lines]) + "\n"
 
 
@@ -77,7 +79,8 @@ intervals that cover the truth, and of tests at 5 % that reject; in brackets, in
 samples an interval was offered, where not in all. `none`: hardly ever. Calibrated outcomes are drawn
 from the scores, so true calibration errors are 0, and a test should reject 5 %; on miscalibrated samples
 the rows of tests are their power. The bent law has log-odds 0.7 times as far from the middle and 0.2
-higher; the truth of figures is that of a million rows without the noise of outcomes. A cell of 400
+higher; the truth of figures is that of the law itself, without the noise of outcomes;
+that of `emax` and `mce`, which are the largest gap of the rows at hand, is the law's at these rows. A cell of 400
 samples knows a share of 95 % to 1.1 points, one of 100 to 2.2, one of 20 to 4.9.
 
 Intervals of errors that cannot be negative cover more than 97 % where the truth is 0: the lower end is 0

@@ -60,7 +60,8 @@ def _counts(
     """Return the weight of drawn labels by class and bin, of shape (resamples, classes, bins)."""
     k, bins = p.shape[1], len(edges) - 1
     labels = drawn_labels(label_steps(p.astype(np.float64)), resamples, rng)
-    place = bin_index(p[np.arange(len(p)), labels], edges)
+    rows = np.arange(len(p))
+    place = bin_index(p, edges)[rows, labels] if k < resamples else bin_index(p[rows, labels], edges)
     index = (np.arange(resamples)[:, None] * k + labels) * bins + place
     counts = np.bincount(index.ravel(), np.broadcast_to(weights, labels.shape).ravel(), resamples * k * bins)
     return counts.reshape(resamples, k, bins).astype(np.float64)

@@ -21,6 +21,7 @@ Array = NDArray[np.float64]
 _MOST_FEATURES = 64
 _NOTHING_LEFT = 1e-6
 _BLOCK = 4_000_000
+_FEW_CLASSES = 32  # up to which comparing with every step is quicker than a search
 
 
 def kernel_features(p: Array, width: float) -> Array:
@@ -58,7 +59,13 @@ def label_steps(p: Array) -> Array:
 def drawn_labels(steps: Array, resamples: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return labels drawn from the rows, shape (resamples, n)."""
     n, k = steps.shape
-    wanted = np.ascontiguousarray((rng.random((resamples, n)) + np.arange(n)).T)  # row by row, as the steps lie
+    drawn = rng.random((resamples, n)) + np.arange(n)
+    if k <= _FEW_CLASSES:
+        labels = np.zeros(drawn.shape, np.int64)
+        for step in steps.T[:-1]:
+            labels += drawn >= step
+        return labels
+    wanted = np.ascontiguousarray(drawn.T)  # row by row, as the steps lie
     places = np.searchsorted(steps.ravel(), wanted, side="right").T
     return np.minimum(places - np.arange(n) * k, k - 1)
 

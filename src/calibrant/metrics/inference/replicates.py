@@ -9,6 +9,7 @@ width). Tests compare every estimator here with its plain counterpart, replicate
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -55,16 +56,34 @@ class Replicates:
     def starts(self, bins: int, edges: str, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the first group of each bin and the end, of some replicates: shape (1 or rows, bins + 1)."""
         if edges == "equal_mass":
-            places = [_mass_starts(self.mass[i], bins) for i in (rows if len(self.mass) > 1 else [0])]
+            places = self._mass_starts(bins, rows if len(self.mass) > 1 else np.zeros(1, np.int64))
             if self.joins is not None:
                 return np.take_along_axis(self.joins[rows], np.broadcast_to(places, (len(rows), bins + 1)), axis=1)
         elif edges == "equal_width":
             inner, m = np.arange(1, bins) / bins, self.scores.shape[1]
             chosen = rows if len(self.scores) > 1 else [0]
-            places = [np.r_[0, np.searchsorted(self.scores[i], inner), m] for i in chosen]
+            places = np.stack([np.r_[0, np.searchsorted(self.scores[i], inner), m] for i in chosen])
         else:
             raise InvalidInput("no such edges for many samples", seen=repr(edges), allowed="equal_mass, equal_width")
-        return np.stack(places)
+        return places
+
+    def _mass_starts(self, bins: int, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        # The first group whose mass before it is at least k N / b; whole numbers are compared as such.
+        if self.mass.dtype != np.int64:
+            parts = ((mass[:-1], mass[-1]) for mass in self.mass[rows])
+            found = [np.minimum(before * bins // total, bins - 1) for before, total in parts]
+            return np.stack([np.searchsorted(place, np.arange(bins + 1)) for place in found])
+        wanted = -(-np.arange(bins + 1) * self.mass[rows, -1:] // bins) + rows[:, None] * self._apart
+        return np.searchsorted(self._in_a_row, wanted) - rows[:, None] * (self.mass.shape[1] - 1)
+
+    @property
+    def _apart(self) -> int:
+        return int(self.mass[:, -1].max()) + 1
+
+    @cached_property
+    def _in_a_row(self) -> NDArray[np.int64]:
+        # The masses of all replicates one after another, those of each above all before: one search serves them all.
+        return (self.mass[:, :-1] + np.arange(len(self.mass))[:, None] * self._apart).ravel()
 
     def sums(self, bins: int, edges: str, rows: NDArray[np.int64] | None = None) -> tuple[Floats, Floats, Floats]:
         """Return weight, events and excess of each bin of some replicates; weight may have one row for all."""
@@ -160,13 +179,6 @@ def _look_up(prefix_sums: NDArray[Any], rows: NDArray[np.int64], starts: NDArray
     if len(prefix_sums) == 1:
         return prefix_sums[0][starts]
     return prefix_sums[rows[:, None], starts]
-
-
-def _mass_starts(mass: NDArray[Any], bins: int) -> NDArray[np.int64]:
-    # The first group whose mass before it is at least k N / b; whole numbers are compared as such.
-    if mass.dtype == np.int64:
-        return np.searchsorted(mass[:-1], -(-np.arange(bins + 1) * mass[-1] // bins))
-    return np.searchsorted(np.minimum(mass[:-1] * bins // mass[-1], bins - 1), np.arange(bins + 1))
 
 
 def _norm(weight: Floats, excess: Floats, norm: int | str) -> Floats:

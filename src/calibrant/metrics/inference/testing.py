@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtrc, erfc, expit, log_expit
+from scipy.special import chdtrc, erfc, log_expit, logit
 
 from ...cells.pairs import Cells, Pairs, is_whole
 from ...errors import InvalidInput
-from ..estimators.cox import Line, line_covariance, line_of
+from ..estimators.cox import Line, line_of
 from ..estimators.cumulative import ecce, ks
 from ..estimators.kernel import skce_of
 from ..estimators.norms import Norm, check_norm
 from ..estimators.two_bin import averaged_two_bin
 from ..views.forecasts import Forecasts, read, select
-from .cumulative_test import cumulative_pvalue, null_walks, two_bin_pvalue
+from .cumulative_test import cumulative_pvalue, drawn_residuals, null_walks, two_bin_pvalue
 from .intervals import check_resamples
 from .kernel_test import skce_pvalue
 from .replicates import Replicates, prefix
@@ -28,8 +28,10 @@ __all__ = ["CalibrationTest", "averaged_two_bin_test", "calibration_test", "ecce
 Floats = NDArray[np.float64]
 BLOCK = 2_000_000
 FEW_EVENTS = 20.0  # Σs(1-s) below which twice the gain of a line is no χ²: it raised 9 % at 200 rows of a 5 % event
+CLEAR = 1e-3  # a p-value by χ² that is far from any level, and beyond what resamples can tell
 # The kernel test looks at all pairs of rows.
 MOST_KERNEL_ROWS = 2_000
+MOST_DRAWN = 10_000  # rows or clusters beyond which Rao's statistic is χ² enough, and drawing would cost seconds
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ def calibration_test(
         Smith 2007); p = (1 + #{larger or equal})/(1 + resamples).
         "ecce" and "ks": range and largest modulus of the cumulative curve, which is Brownian motion if scores are true
         (Arrieta-Ibarra et al. 2022). "two_bin": the averaged two-bin error by drawn outcomes. "cox": that intercept and
-        slope of Cox's line are 0 and 1, by the likelihood ratio.
+        slope of Cox's line are 0 and 1, by the likelihood ratio, or Rao's score of drawn outcomes where events are few.
         "spiegelhalter": z = Σ(y - s)(1 - 2s) / √Σ(1 - 2s)² s(1 - s), two-sided (1986); sees over- and
         under-confidence, blind to what cancels. "skce": the kernel test of the whole vector (Widmann et al. 2019),
         by consistency resampling too.
@@ -213,34 +215,46 @@ def _gained(line: Line) -> float:
     return max(0.0, 2 * (line.fit.likelihood - identity))
 
 
-def _binary(pairs: Pairs, resamples: int, rng: np.random.Generator) -> Iterator[Floats]:
-    """Yield the shares of each row's weight whose event happens if the scores are true."""
-    counts = np.maximum(pairs.weight_array.astype(np.int64), 1)
-    for _ in range(resamples):
-        yield rng.binomial(counts, pairs.scores) / counts
-
-
 def _cox(pairs: Pairs, words: str, norm: Norm, resamples: int, rng: np.random.Generator) -> CalibrationTest:
-    """Twice the gain in log-likelihood of the line over the identity, χ² of two; of clusters Wald's with their sums.
+    """Twice the gain in log-likelihood of the line over the identity, χ² of two.
 
-    Where Σs(1-s) < 20 it is no χ² yet, and outcomes are drawn from the scores instead.
+    Where Σs(1-s) < 20 that is no χ² yet, unless beyond doubt, and of clusters and fractional weights it never is: there
+    Rao's statistic of the same line, uᵀV⁻¹u with u = Σ w(y - s)(1, x), is compared with those of drawn outcomes, or of
+    clusters with a random sign each.
     """
-    line = line_of(pairs)
+    n, inside = pairs.n, (pairs.scores > 0) & (pairs.scores < 1)
+    if not inside.any():
+        return CalibrationTest(0.0, 1.0, "cox", words, n)
+    pairs = pairs.take(inside)
+    x, s, w = logit(pairs.scores), pairs.scores, pairs.weight_array
+    freedom = 2 if float(np.ptp(x)) > 0 else 1
+    variance = s * (1 - s)
+    if pairs.clusters is None and is_whole(w):
+        statistic = _gained(line_of(pairs))
+        pvalue = float(chdtrc(freedom, statistic))
+        if float((w * variance).sum()) >= FEW_EVENTS or pvalue < CLEAR:
+            return CalibrationTest(statistic, pvalue, "cox", words, n)
+    design = np.stack([np.ones_like(x), x - x.mean()] if freedom == 2 else [np.ones_like(x)], axis=1)
+    own = design * (w * (pairs.outcomes - s))[:, None]
     if pairs.clusters is None:
-        statistic = _gained(line)
-        spread = float((line.weights * expit(line.x) * expit(-line.x)).sum())
-        clear = float(chdtrc(2, statistic)) < 1e-3  # beyond what resamples can tell, and far from any level
-        if spread < FEW_EVENTS and not clear and is_whole(pairs.weight_array):
-            drawn = (replace(pairs, outcomes=y) for y in _binary(pairs, resamples, rng))
-            null = np.array([_gained(line_of(part)) for part in drawn])
-            pvalue = (1 + int((null >= statistic * (1 - 1e-9)).sum())) / (1 + resamples)
-            return CalibrationTest(statistic, pvalue, "cox", words, pairs.n, 1 / (1 + resamples))
+        spread = (design * ((w if is_whole(w) else w**2) * variance)[:, None]).T @ design
     else:
-        spread, _ = line_covariance(pairs, line)
-        gap = line.fit.theta - np.array([0.0, 1.0])
-        statistic = float(gap @ np.linalg.lstsq(spread, gap, rcond=None)[0])
-    freedom = 1 if line.constant else 2
-    return CalibrationTest(statistic, float(chdtrc(freedom, statistic)), "cox", words, pairs.n)
+        own = np.stack([np.bincount(pairs.clusters, column) for column in own.T], axis=1)
+        spread = own.T @ own
+    inverse = np.linalg.pinv(spread, hermitian=True)
+    statistic = _rao(own.sum(axis=0)[None], inverse)[0]
+    if len(own) > MOST_DRAWN:
+        return CalibrationTest(float(statistic), float(chdtrc(freedom, statistic)), "cox", words, n)
+    if pairs.clusters is None:
+        sums = drawn_residuals(w, s, resamples, rng) @ design
+    else:
+        sums = rng.choice([-1.0, 1.0], (resamples, len(own))) @ own
+    pvalue = (1 + int((_rao(sums, inverse) >= statistic * (1 - 1e-9)).sum())) / (1 + resamples)
+    return CalibrationTest(float(statistic), pvalue, "cox", words, n, 1 / (1 + resamples))
+
+
+def _rao(sums: Floats, inverse: Floats) -> Floats:
+    return np.einsum("ri,ij,rj->r", sums, inverse, sums)
 
 
 def _spiegelhalter(pairs: Pairs, words: str, norm: Norm, resamples: int, rng: np.random.Generator) -> CalibrationTest:
