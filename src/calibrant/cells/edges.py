@@ -57,16 +57,21 @@ def sturges(n: float) -> int:
     return math.ceil(math.log2(n)) + 1 if n > 1 else 1
 
 
-def equal_mass(scores: NDArray[np.float64], bins: int, weights: NDArray[np.float64] | None = None) -> Edges:
+def equal_mass(
+    scores: NDArray[np.float64],
+    bins: int,
+    weights: NDArray[np.float64] | None = None,
+    order: NDArray[np.int64] | None = None,
+) -> Edges:
     """Return edges of at most b bins of equal mass.
 
     A group of tied scores lies in bin ⌊C·b/n⌋, C being the weight of all smaller scores; bins that end up empty
-    have no edge. With integer weights a weight is a number of equal rows.
+    have no edge. With integer weights a weight is a number of equal rows. ``order`` saves sorting where it is known.
     """
     if weights is None:
-        ordered, mass = np.sort(scores), None
+        ordered, mass = np.sort(scores) if order is None else scores[order], None
     else:
-        order = np.argsort(scores)
+        order = np.argsort(scores) if order is None else order
         ordered, mass = scores[order], np.concatenate([[0.0], np.cumsum(weights[order])])
     first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
     below, total = (first, len(scores)) if mass is None else (mass[first], mass[-1])
@@ -131,7 +136,7 @@ def bin_index(scores: NDArray[np.floating], edges: Edges) -> NDArray[np.int64]:
 
 
 EDGES = ("equal_width", "equal_mass", "kmeans", "imax", "sturges")
-_MADE = {"equal_mass": equal_mass, "kmeans": kmeans, "imax": imax_edges}
+_MADE = {"kmeans": kmeans, "imax": imax_edges}
 
 
 def check_edges(edges: Any, bins: Any) -> None:
@@ -164,4 +169,6 @@ def make_edges(edges: Any, bins: Any, pairs: Pairs) -> Edges:
     if fixed is not None:
         return fixed
     bins = sturges(pairs.rows) if bins == "sturges" else bins
+    if edges == "equal_mass":
+        return equal_mass(pairs.scores, bins, pairs.weights, pairs.known_order)
     return _MADE[edges](pairs.scores, bins, pairs.weights)

@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 from .logistic import LogisticFit, fit_logistic
 from .pairs import Cells, Pairs
 
-__all__ = ["LogitSpline", "logit_spline"]
+__all__ = ["LogitSpline", "grouped", "logit_spline"]
 
 Floats = NDArray[np.float64]
 _KNOTS = 12  # a smoothing spline with a penalty hardly gains by more
@@ -49,13 +49,21 @@ class LogitSpline:
     def band(self, scores: Floats, confidence: float = 0.95) -> tuple[Floats, Floats]:
         """Return limits that hold for all scores at once with the stated confidence."""
         basis = _basis(_odds(scores), self.knots)
-        middle = basis @ self.fit.theta
-        values, vectors = np.linalg.eigh(self.covariance)
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        middle, root = basis @ self.fit.theta, self._root
         error = np.sqrt(np.maximum(((basis @ root) ** 2).sum(axis=1), 1e-300))
-        drawn = np.random.default_rng(0).normal(size=(_DRAWS, len(values))) @ (basis @ root).T
+        drawn = np.random.default_rng(0).normal(size=(_DRAWS, len(self.knots))) @ (basis @ root).T
         reach = float(np.quantile(np.abs(drawn / error).max(axis=1), confidence))
         return expit(middle - reach * error), expit(middle + reach * error)
+
+    @property
+    def _root(self) -> Floats:
+        values, vectors = np.linalg.eigh(self.covariance)
+        return vectors * np.sqrt(np.maximum(values, 0.0))
+
+    def drawn(self, scores: Floats, draws: int, rng: np.random.Generator) -> Floats:
+        """Return curves drawn from the posterior, at scores: of shape (draws, scores)."""
+        theta = self.fit.theta + rng.normal(size=(draws, len(self.knots))) @ self._root.T
+        return expit(theta @ _basis(_odds(scores), self.knots).T)
 
 
 def logit_spline(pairs: Pairs, *, like: LogitSpline | None = None) -> LogitSpline:
@@ -66,7 +74,7 @@ def logit_spline(pairs: Pairs, *, like: LogitSpline | None = None) -> LogitSplin
     like : LogitSpline, optional
         A fit whose knots and strength are taken over: for resamples of the same rows.
     """
-    cells = _grouped(pairs.cells, pairs.rows)
+    cells = grouped(pairs.cells, pairs.rows)
     x = _odds(cells.scores)
     knots = _knots_of(x, cells.weights) if like is None else like.knots
     basis, roughness = _basis(x, knots), _roughness(knots)
@@ -92,7 +100,7 @@ def _odds(scores: Floats) -> Floats:
         return np.clip(logit(scores), -_FARTHEST, _FARTHEST)
 
 
-def _grouped(cells: Cells, rows: float) -> Cells:
+def grouped(cells: Cells, rows: float) -> Cells:
     """Cells in rows; neighbours are joined where there are many."""
     scale = rows / float(cells.weights.sum())
     if len(cells.scores) <= _GROUPS:

@@ -112,16 +112,29 @@ class Pairs:
 
     def weighted(self, weights: Floats | None) -> Pairs:
         """Return the same pairs with other weights, each entry one row."""
-        return replace(self, weights=weights, draws=None)
+        made = replace(self, weights=weights, draws=None)
+        made.__dict__["order"] = self.order  # that of the same scores
+        return made
+
+    @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """The rows by increasing score: sorted once, for everything that needs them so."""
+        return np.argsort(self.scores)
+
+    @property
+    def known_order(self) -> NDArray[np.int64] | None:
+        """The order, or None where nothing has needed it yet."""
+        return self.__dict__.get("order")
 
     @cached_property
     def cells(self) -> Cells:
         """The pairs sorted, and tied scores joined; rows of weight zero are left out."""
-        pairs = self.counted()
-        order = np.argsort(pairs.scores)
-        scores, outcomes = pairs.scores[order], pairs.outcomes[order]
-        weights = np.ones(len(scores)) if pairs.weights is None else pairs.weights[order]
-        outcomes = outcomes if pairs.weights is None else outcomes * weights
+        order = self.order
+        if self.weights is not None and not self.weights.all():
+            order = order[self.weights[order] > 0]
+        scores, outcomes = self.scores[order], self.outcomes[order]
+        weights = np.ones(len(scores)) if self.weights is None else self.weights[order]
+        outcomes = outcomes if self.weights is None else outcomes * weights
         changes = scores[1:] != scores[:-1]
         if changes.all():
             return Cells(scores, weights, outcomes)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from ...cells.logistic import fit_logistic
-from ...cells.logit_spline import LogitSpline, _grouped, _odds, logit_spline
+from ...cells.logit_spline import LogitSpline, _odds, grouped, logit_spline
 from ...cells.pairs import Cells, Pairs
 from ...errors import InvalidInput
 
@@ -112,7 +112,7 @@ def _at(cells: Cells, x: float, span: float, degree: int) -> float:
 
 def _rcs(count: int) -> Callable[[Pairs, Any], _Restricted]:
     def fit(pairs: Pairs, like: Any) -> _Restricted:
-        cells = _grouped(pairs.cells, pairs.rows)
+        cells = grouped(pairs.cells, pairs.rows)
         x = _odds(cells.scores)
         knots = _weighted_quantiles(x, cells.weights, np.array(_RCS[count])) if like is None else like.knots
         basis = _restricted_basis(x, knots)

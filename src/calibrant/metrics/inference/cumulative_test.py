@@ -69,8 +69,7 @@ def null_walks(pairs: Pairs, resamples: int, rng: np.random.Generator) -> list[F
     Outcomes are drawn from the scores; of clusters, whose rows may depend on each other, the residuals that were seen
     get a common random sign.
     """
-    order = np.argsort(pairs.scores, kind="stable")
-    pairs = pairs.take(order)
+    pairs = pairs.take(pairs.order)
     w, s = pairs.weight_array, pairs.scores
     first = np.flatnonzero(np.r_[True, s[1:] != s[:-1]])
     found = []

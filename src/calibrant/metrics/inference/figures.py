@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...cells.logit_spline import LogitSpline, grouped
 from ...cells.pairs import Pairs
-from ..estimators.integrated import GAPS, distances_of
+from ..estimators.integrated import GAPS, distances_of, summed_up
 from ..estimators.norms import Norm
 from ..estimators.smoothers import smoothed
 from ..estimators.two_bin import averaged_two_bin, two_bin_of
@@ -26,21 +27,35 @@ Floats = NDArray[np.float64]
 
 def gap_law(name: str) -> Callable[..., Interval]:
     """Return the law of a distance of the smooth curve; the four of them share their resamples."""
-    place = list(GAPS).index(name)
+    place = GAPS.index(name)
 
     def law(pairs: Pairs, confidence: float, sampling: Sampling, smoother: str = "spline") -> Interval:
         key = id(pairs), "gaps", smoother
         if key not in sampling.values:
-            curve = smoothed(pairs, smoother)
-            drawn = (distances_of(part, smoothed(part, smoother, like=curve)) for part in sampling.pairs(pairs))
-            sampling.values[key] = np.array([distances_of(pairs, curve), *drawn])
-        estimate, values = sampling.values[key][0, place], sampling.values[key][1:, place]
+            sampling.values[key] = _drawn_gaps(pairs, sampling, smoother)
+        (estimate, centre), values = sampling.values[key][:2, place].tolist(), sampling.values[key][2:, place]
         norm: Norm | None = {"ici": 1, "emax": "max"}.get(name)  # pyright: ignore[reportAssignmentType]
-        found = replace(from_resamples(float(estimate), values, confidence, 1.0, power=2), norm=norm)
+        found = replace(from_resamples(estimate, values, confidence, 1.0, centre=centre, power=2), norm=norm)
         found = with_evidence(found, evidence_of(None, pairs, confidence, sampling), pairs if norm else None)
-        return replace(found, method=f"bootstrap, {smoother}")
+        return replace(found, method=f"{'drawn' if smoother == 'spline' else 'bootstrap'}, {smoother}")
 
     return law
+
+
+def _drawn_gaps(pairs: Pairs, sampling: Sampling, smoother: str) -> Floats:
+    """Return the distances, those of what is drawn without its noise, and the drawn ones: (2 + draws, 4).
+
+    Our spline knows its own covariance, and curves are drawn from it; others are fitted to resamples of the rows.
+    """
+    curve = smoothed(pairs, smoother)
+    seen = distances_of(pairs, curve)
+    if not isinstance(curve, LogitSpline):
+        drawn = (distances_of(part, smoothed(part, smoother, like=curve)) for part in sampling.pairs(pairs))
+        return np.array([seen, seen, *drawn])
+    groups = grouped(pairs.cells, pairs.rows)
+    curves = curve.drawn(groups.scores, sampling.resamples, sampling.rng)
+    gaps = np.abs(np.vstack([curve.at(groups.scores), curves]) - groups.scores)
+    return np.array([seen, *(summed_up(row, groups.share) for row in gaps)])
 
 
 def resampled_law(estimator: Callable[..., float], most: float = 1.0) -> Callable[..., Interval]:

@@ -129,8 +129,7 @@ def _drawn_cells(part: SummedCells, rng: np.random.Generator) -> SummedCells:
 def resamples_of(pairs: Pairs, resamples: int, rng: np.random.Generator) -> Iterator[Replicates]:
     """Yield blocks of resamples. Rows of weight zero are never drawn."""
     pairs = pairs.counted()
-    order = np.argsort(pairs.scores, kind="stable")
-    pairs = pairs.take(order)
+    pairs = pairs.take(pairs.order)
     scores, outcomes, weights = pairs.scores, pairs.outcomes, pairs.weights
     group = np.cumsum(np.r_[0, scores[1:] != scores[:-1]])
     shared = scores[np.r_[True, scores[1:] != scores[:-1]]][None, :]

@@ -182,7 +182,7 @@ def _outcomes(cells: Cells, pairs: Pairs, resamples: int, rng: np.random.Generat
         return
     m, counts = len(cells.scores), cells.weights.astype(np.int64)
     tied = np.flatnonzero(counts > 1)
-    order = np.argsort(pairs.scores, kind="stable")
+    order = pairs.order
     first = np.searchsorted(pairs.scores[order], cells.scores)
     for size in np.diff(np.r_[np.arange(0, resamples, max(1, BLOCK // pairs.n)), resamples]):
         if is_whole(pairs.weight_array):
