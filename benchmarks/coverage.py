@@ -71,6 +71,7 @@ SLOW = (
     "test sweep",
     "test two_bin",
 )
+SLOWEST = ("smece", "decision_loss", "variational_error")
 RESAMPLES = 199
 KINDS = ("plain", "ties", "weights", "clusters")
 
@@ -189,7 +190,7 @@ def cells() -> list[dict[str, Any]]:
     ]
     grid.sort(key=lambda cell: cell["n"])
     quick = [{**cell, "part": "quick"} for cell in grid]
-    slow = [{**cell, "part": "slow"} for cell in grid if cell["n"] <= 10_000 or cell["prevalence"] in (0.01, 0.5)]
+    slow = [{**cell, "part": "slow"} for cell in grid if cell["kind"] == "plain" or cell["n"] == 1000]
     many = [
         {"law": "true", "kind": "classes", "k": k, "n": n, "part": "classes"} for k in (2, 10, 100) for n in (200, 2000)
     ]
@@ -203,11 +204,12 @@ def figures_of(cell: dict[str, Any]) -> tuple[str, ...]:
     return QUICK if cell["part"] == "quick" else SLOW
 
 
-def wanted_of(cell: dict[str, Any], samples: int) -> int:
-    """How many samples a cell gets: fewer of many rows, and of figures that are resampled."""
-    most = 400 if cell["n"] <= 1000 else 200 if cell["n"] <= 10_000 else 100
+def wanted_of(cell: dict[str, Any], figure: str, samples: int) -> int:
+    """How many of so many samples a figure gets: fewer of many rows, and of what is resampled."""
     share = {"quick": 1.0, "slow": 0.5, "classes": 0.25}[cell["part"]]
-    return round(min(samples, most * share) if cell["n"] <= 10_000 or cell["part"] == "quick" else min(samples, 40))
+    share *= 1.0 if cell["n"] <= 2000 else 0.5 if cell["n"] <= 10_000 else 0.1
+    share *= 0.5 if figure in SLOWEST else 1.0
+    return round(samples * share)
 
 
 def run(cell: dict[str, Any], figures: list[str], seed: int) -> dict[str, tuple[int, int]]:
@@ -234,26 +236,25 @@ def run(cell: dict[str, Any], figures: list[str], seed: int) -> dict[str, tuple[
 def study(samples: int, seconds: float, only: str) -> dict[str, Any]:
     """Add samples to every figure of every cell that has not enough, 20 at a time, until the time is over."""
     record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
-    end = time.process_time() + seconds
+    end, latest = time.process_time() + seconds, time.time() + 3 * seconds
     for step in range(20, samples + 1, 20):
         for cell in cells():
             kept = record.setdefault(json.dumps(cell, sort_keys=True), {})
             asked = [name for name in figures_of(cell) if only in name]
-            done = dict.fromkeys(asked, 0) | {name: kept[name][0] for name in asked if name in kept}
-            if cell["part"] == "classes" and "measure" in done:
-                done["measure"] = kept.get("cwece", [0])[0]
-            for seed in range(min(done.values(), default=step), min(step, wanted_of(cell, samples))):
-                if time.process_time() > end:
+            counted = {name: kept.get("cwece" if name == "measure" else name, [0])[0] for name in asked}
+            wanted = {name: wanted_of(cell, name, step) for name in asked}
+            for seed in range(min(counted.values(), default=step), max(wanted.values(), default=0)):
+                if time.process_time() > end or time.time() > latest:
                     break
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    found = run(cell, [name for name in asked if done[name] <= seed], seed)
+                    found = run(cell, [name for name in asked if counted[name] <= seed < wanted[name]], seed)
                 for name, (offered, hit) in found.items():
                     had = kept.get(name, [0, 0, 0])
                     kept[name] = [had[0] + 1, had[1] + offered, had[2] + hit]
         RECORD.write_text(json.dumps(record, separators=(",", ":")))
         print(f"{step} samples a cell, {end - time.process_time():.0f} s left", flush=True)
-        if time.process_time() > end:
+        if time.process_time() > end or time.time() > latest:
             break
     return record
 

@@ -6,7 +6,7 @@ import pytest
 
 import calibrant
 from calibrant.errors import InvalidInput
-from calibrant.metrics import ece, ece_crossfit, reliability_curve
+from calibrant.metrics import ece, ece_crossfit, measuring, reliability_curve
 from calibrant.simulation import Power, Scenario, Uniform, scenarios
 
 
@@ -162,3 +162,29 @@ def test_estimates_of_many_classes_lie_in_their_intervals(rng):
     found = calibrant.measure(labels, scores, resamples=200)
     assert not any(interval.outside for interval in found.metrics.values())
     assert found.metrics["cwece"].low == 0
+
+
+@pytest.mark.parametrize("profile", ["default", "risk"])
+def test_measure_reads_and_sorts_the_rows_once(monkeypatch, profile):
+    """Every figure, interval, test and curve of a view shares one order and one check of the input."""
+    rng = np.random.default_rng(0)
+    p = rng.beta(1, 2, 700)
+    y = (rng.random(700) < p).astype(int)
+    found = {"sorted": 0, "read": 0}
+
+    def counting(what, function, wanted):
+        def counted(*given, **options):
+            found[what] += wanted(given[0])
+            return function(*given, **options)
+
+        return counted
+
+    def is_scores(values):
+        return isinstance(values, np.ndarray) and values.shape == p.shape and bool((sort(values) == ordered).all())
+
+    sort, ordered = np.sort, np.sort(p)
+    for name in ("argsort", "sort", "unique"):
+        monkeypatch.setattr(np, name, counting("sorted", getattr(np, name), is_scores))
+    monkeypatch.setattr(measuring, "read", counting("read", measuring.read, lambda _: True))
+    calibrant.measure(y, p, profile=profile, resamples=50)
+    assert found == {"sorted": 1, "read": 1}

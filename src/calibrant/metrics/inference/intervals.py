@@ -76,6 +76,12 @@ class Interval:
         error = 2 * self.estimate * self.standard_error
         return replace(self, estimate=self.estimate**2, low=low, high=high, standard_error=error)
 
+    def moved(self, estimate: float, method: str, note: str = "") -> Interval:
+        """Return an interval of the same reach on either side of another estimate."""
+        moved = estimate - self.estimate
+        low, high = (None if end is None else end + moved for end in (self.low, self.high))
+        return replace(self, estimate=estimate, low=low, high=high, method=method, note=note)
+
     def explained(self) -> Interval:
         """Return the same with a note where the estimate lies outside the interval and nothing says why yet."""
         return replace(self, note=BIASED) if self.outside and not self.note else self

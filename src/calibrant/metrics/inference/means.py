@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,7 @@ def loss_interval(values: Floats | Moments, pairs: Pairs, confidence: float) -> 
         return _without(found, "what happened was given probability 0 in some row")
     if rarer(pairs) < FEW:
         return _without(found, few_words(pairs))
-    return found
+    return replace(found, note=short_words(pairs))
 
 
 def mean_interval(values: Floats, weights: Any, confidence: float, clusters: Any = None) -> Interval:

@@ -81,7 +81,7 @@ class Replicates:
         return int(self.mass[:, -1].max()) + 1
 
     @cached_property
-    def _in_a_row(self) -> NDArray[np.int64]:
+    def _in_a_row(self) -> NDArray[Any]:
         # The masses of all replicates one after another, those of each above all before: one search serves them all.
         return (self.mass[:, :-1] + np.arange(len(self.mass))[:, None] * self._apart).ravel()
 

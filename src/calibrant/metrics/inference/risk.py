@@ -14,7 +14,7 @@ from ...cells.pairs import Pairs, standard_error
 from ...errors import InvalidInput
 from ..estimators.cox import Line, line_covariance, line_of, observed_expected, outside_of
 from .intervals import Interval, deviations_of, frequency_interval
-from .means import FEW, few_words, rarer, short_words
+from .means import FEW, few_words, mean_interval, rarer, short_words
 from .resampling import Sampling
 
 __all__ = ["large_law", "line_law", "mean_law", "ratio_law"]
@@ -142,8 +142,8 @@ def ratio_law(pairs: Pairs, confidence: float, sampling: Sampling) -> Interval:
 def mean_law(influence: Any, *, logits: bool = False) -> Any:
     """Return the law of a figure whose rows have an influence: ``influence(pairs, **options)`` is (estimate, values).
 
-    Its error is that of the mean of the values, rows of a cluster added up first. With ``logits`` the interval is made
-    on the log-odds, so that it stays between 0 and 1.
+    Its interval is that of the mean of the values, rows of a cluster added up first. With ``logits`` it is made on the
+    log-odds, so that it stays between 0 and 1.
     """
 
     def law(pairs: Pairs, confidence: float, sampling: Sampling, **options: Any) -> Interval:
@@ -155,14 +155,14 @@ def mean_law(influence: Any, *, logits: bool = False) -> Any:
         note = few_words(pairs) if few else short_words(pairs)
         if not np.isfinite(error) or (few and pairs.clusters is None):
             return Interval(estimate, None, None, confidence, np.nan, 0.0, "none", note=note or "one row has no spread")
-        count = min(count, rarer(pairs)) if logits else count  # the rarer outcome's rows decide the error of a rank
-        reach = float(stdtrit(max(count - 1, 1), 0.5 + confidence / 2)) * error
-        ends = estimate - reach, estimate + reach
-        if logits and 0 < estimate < 1:
-            wide = reach / (estimate * (1 - estimate))
-            ends = float(expit(logit(estimate) - wide)), float(expit(logit(estimate) + wide))
-        elif logits:
+        if not logits:
+            found = mean_interval(values, pairs.weights, confidence, pairs.clusters)
+            return found.moved(estimate, "influence", note)
+        if not 0 < estimate < 1:
             return Interval(estimate, None, None, confidence, np.nan, 0.0, "none", note="outcomes are separable")
-        return Interval(estimate, ends[0], ends[1], confidence, error, 0.0, "influence", note=note)
+        count = min(count, rarer(pairs))  # the rarer outcome's rows decide the error of a rank
+        reach = float(stdtrit(max(count - 1, 1), 0.5 + confidence / 2)) * error / (estimate * (1 - estimate))
+        low, high = (float(expit(logit(estimate) + side * reach)) for side in (-1, 1))
+        return Interval(estimate, low, high, confidence, error, 0.0, "influence", note=note)
 
     return law

@@ -253,7 +253,7 @@ def _cox(pairs: Pairs, words: str, norm: Norm, resamples: int, rng: np.random.Ge
     return CalibrationTest(float(statistic), pvalue, "cox", words, n, 1 / (1 + resamples))
 
 
-def _rao(sums: Floats, inverse: Floats) -> Floats:
+def _rao(sums: NDArray[Any], inverse: Floats) -> Floats:
     return np.einsum("ri,ij,rj->r", sums, inverse, sums)
 
 
