@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "parallel.hpp"
 #include "simd.hpp"
@@ -12,10 +13,12 @@ namespace {
 
 constexpr std::int64_t kChunk = 512;  // float lanes are emptied into doubles this often
 constexpr std::int64_t kGlance = 64;  // scores are looked through for large ones only in stretches that have one
-constexpr double kLarge = 0.03;       // above this probability -log(1 - p) is taken without its series
+// Above this probability -log(1 - p) is taken without its series, whose error is below 6e-17, or 6e-14 if it is rounded to
+// single precision.
+template <class T>
+constexpr double kLarge = sizeof(T) == 4 ? 0.06 : 0.03;
 
 // -log(1 - p) for 0 <= p < kLarge.
-CALIBRANT_INLINE float minus_log1m(float p) { return p * (1.0f + p * (0.5f + p * (1.0f / 3 + p * 0.25f))); }
 CALIBRANT_INLINE double minus_log1m(double p) {
     double s = 1.0 / 9;
     s = s * p + 1.0 / 8;
@@ -29,22 +32,22 @@ CALIBRANT_INLINE double minus_log1m(double p) {
     return s * p;
 }
 
-// out = exp(z - top) and their sum, for a chunk; with Skips the term at one place is 0.
-template <bool Skips, class T>
-CALIBRANT_INLINE T exponentials_in(const T* z, std::int32_t size, T top, std::int32_t place, T* out) {
-    T sum = 0;
+// out = exp(z - top) and their sum, for a chunk, in the precision of out; with Skips the term at one place is 0.
+template <bool Skips, class T, class E>
+CALIBRANT_INLINE E exponentials_in(const T* z, std::int32_t size, T top, std::int32_t place, E* out) {
+    E sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (std::int32_t j = 0; j < size; ++j) {
-        const T e = exp_nonpositive(z[j] - top);
-        out[j] = Skips && j == place ? T(0) : e;
+        const E e = exp_nonpositive(static_cast<E>(z[j]) - static_cast<E>(top));
+        out[j] = Skips && j == place ? E(0) : e;
         sum += out[j];
     }
     return sum;
 }
 
 // out = exp(z - max), 0 in the place of the first largest; returns the sum without that one, which keeps its digits.
-template <class T>
-CALIBRANT_INLINE double exponentials(const T* z, std::int64_t k, T top, T* out, std::int64_t& place) {
+template <class T, class E>
+CALIBRANT_INLINE double exponentials(const T* z, std::int64_t k, T top, E* out, std::int64_t& place) {
     place = first_place(z, k, top);
     double sum = 0;
     for (std::int64_t from = 0; from < k; from += kChunk) {
@@ -70,45 +73,45 @@ double log_rest(const T* z, std::int64_t k, T top, std::int64_t place) {
 
 // The log-odds of the large ones of a stretch, which are few: d - log(S - exp d).
 template <class T>
-CALIBRANT_INLINE void log_odds_of_large(const T* z, std::int64_t from, std::int64_t to, T top, double total, double most,
-                                        double least, T* out) {
-    constexpr std::int64_t step = 8;
-    const T surely_below = static_cast<T>(least - 1e-3 * (1.0 - least));  // rounding z - top does not reach this far
+CALIBRANT_INLINE void log_odds_of_large(const T* z, const double* e, std::int64_t from, std::int64_t to, T top, double total,
+                                        double large, double most, T* out) {
+    constexpr std::int64_t step = 16;
     for (std::int64_t s = from; s < to; s += step) {
         const std::int64_t stop = std::min(s + step, to);
         int candidates = 0;
 #pragma omp simd reduction(+ : candidates)
-        for (std::int64_t j = s; j < stop; ++j) candidates += z[j] - top >= surely_below;
+        for (std::int64_t j = s; j < stop; ++j) candidates += e[j] >= large;
         if (candidates == 0) continue;
         for (std::int64_t j = s; j < stop; ++j) {
+            if (e[j] < large) continue;
             const double d = static_cast<double>(z[j]) - top;
-            if (d < least) continue;
-            out[j] = static_cast<T>(d == 0.0 ? most : std::min(d - std::log(total - std::exp(d)), most));
+            out[j] = static_cast<T>(d == 0.0 ? most : std::min(d - log_positive(total - e[j]), most));
         }
     }
 }
 
-// log p = d - log S dominates and is monotone; -log(1 - p) adds less than its rounding could undo.
+// log p = d - log S dominates and is monotone; -log(1 - p) adds less than its rounding could undo. Single precision too is
+// computed in double and rounded once, so that whoever computes it otherwise in double has the same bits. `e` has room for
+// k numbers.
 template <class T>
-CALIBRANT_INLINE void log_odds_of(const T* z, std::int64_t k, T* out) {
+CALIBRANT_INLINE void log_odds_of(const T* z, std::int64_t k, double* e, T* out) {
     const T top = row_max(z, k);
     std::int64_t place;
-    const double rest = exponentials(z, k, top, out, place), total = 1.0 + rest;
-    const T log_total = static_cast<T>(std::log1p(rest)), inverse = static_cast<T>(1.0 / total);
+    const double rest = exponentials(z, k, top, e, place), total = 1.0 + rest;
+    const double log_total = std::log1p(rest), inverse = 1.0 / total;
     const double most = -(rest > 1e-30 ? std::log(rest) : log_rest(z, k, top, place));  // the first largest's
-    const T large = static_cast<T>(kLarge * total);
-    const double least = std::log(0.999 * static_cast<double>(large));
+    const double large = kLarge<T> * total;
     for (std::int64_t from = 0; from < k; from += kGlance) {
         const std::int64_t to = std::min(from + kGlance, k);
         int exact = 0;
 #pragma omp simd reduction(+ : exact)
         for (std::int64_t j = from; j < to; ++j) {
-            const T e = out[j];
-            exact += e >= large;
-            const T series = minus_log1m(e >= large ? T(0) : e * inverse);
-            out[j] = (z[j] - top) - log_total + series;
+            const double own = e[j];
+            exact += own >= large;
+            const double series = minus_log1m(own >= large ? 0.0 : own * inverse);
+            out[j] = static_cast<T>((static_cast<double>(z[j]) - top) - log_total + series);
         }
-        if (exact) log_odds_of_large(z, from, to, top, total, most, least, out);
+        if (exact) log_odds_of_large(z, e, from, to, top, total, large, most, out);
     }
     out[place] = static_cast<T>(most);
 }
@@ -166,6 +169,13 @@ CALIBRANT_INLINE void normalize_block(const T* logits, std::int64_t from, std::i
     }
 }
 
+// Room of this thread for the exponentials of a row.
+double* room_for(std::int64_t k) {
+    thread_local std::vector<double> room;
+    if (static_cast<std::int64_t>(room.size()) < k) room.resize(k);
+    return room.data();
+}
+
 CALIBRANT_CLONES void normalize_block_of(const float* logits, std::int64_t from, std::int64_t to, std::int64_t k,
                                          bool keep_top, float* marginals) {
     normalize_block(logits, from, to, k, keep_top, marginals);
@@ -178,10 +188,10 @@ CALIBRANT_CLONES void normalize_block_of(const double* logits, std::int64_t from
 }  // namespace
 
 CALIBRANT_CLONES void log_odds_row(const float* z, std::int64_t k, float* out) {
-    k == 2 ? log_odds_of_two(z, out) : log_odds_of(z, k, out);
+    k == 2 ? log_odds_of_two(z, out) : log_odds_of(z, k, room_for(k), out);
 }
 CALIBRANT_CLONES void log_odds_row(const double* z, std::int64_t k, double* out) {
-    k == 2 ? log_odds_of_two(z, out) : log_odds_of(z, k, out);
+    k == 2 ? log_odds_of_two(z, out) : log_odds_of(z, k, room_for(k), out);
 }
 
 template <class T>
