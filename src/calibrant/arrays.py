@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -18,6 +18,7 @@ __all__ = [
     "log_softmax",
     "panels_of",
     "products",
+    "rounded_once",
     "row_blocks",
     "row_subsample",
     "softmax",
@@ -110,3 +111,11 @@ def row_blocks(n: int, k: int, most: int = 2_000_000) -> Iterator[slice]:
     step = max(1, most // max(1, k))
     for start in range(0, n, step):
         yield slice(start, min(n, start + step))
+
+
+def rounded_once(function: Callable[[Floats], Floats], scores: Floats) -> Floats:
+    """Return what a function of rows answers, in the precision of the scores, computed in double: a block at a time."""
+    if scores.dtype == np.float64 or not len(scores):
+        return function(scores)
+    blocks = [function(scores[rows].astype(np.float64)) for rows in row_blocks(*scores.shape)]
+    return np.concatenate(blocks, dtype=scores.dtype, casting="same_kind")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from .arrays import best_column, softmax
+from .arrays import best_column, rounded_once, softmax
 from .errors import InvalidInput, caution
 from .files.classes import remember
 from .files.saving import save_map
@@ -311,15 +311,19 @@ class Calibrator(ClassifierMixin, BaseEstimator):
 
         def make() -> Term:
             logits = self._logits_formula(z)
-            return logs_formula(self._formula(z), z) if logits is None else logits
+            return (logs_formula(self._formula(z), z) if logits is None else logits).rounded()
 
         return z.formula.once(("link", id(self), z.place), make)
 
     def link_logits(self, logits: Floats) -> Floats:
         """Return the answer as finite logits, which the next link of a chain is fitted on and applied to.
 
-        What a map has rounded to zero becomes next to nothing; a class that was masked out stays so.
+        What a map has rounded to zero becomes next to nothing; a class that was masked out stays so. Single precision is
+        computed in double and rounded once: a link behind may be as steep as an isotonic map.
         """
+        return rounded_once(self._linked_logits, logits)
+
+    def _linked_logits(self, logits: Floats) -> Floats:
         answer = self._map_logits(logits)
         if answer is None:
             return finite_logs(self._map(logits), logits)

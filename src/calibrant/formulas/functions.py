@@ -103,7 +103,7 @@ def _floor(z: Term) -> Term:
 
 def finite_logs(p: Term, z: Term) -> Term:
     """Return log p, floored where it is the logarithm of zero, but -inf where the logit was."""
-    logs = p.rounded().log()
+    logs = p.log()
     raised = logs.equals(-np.inf).where(_floor(logs), logs)
     return raised if z.width != p.width else z.equals(-np.inf).where(-np.inf, raised)
 

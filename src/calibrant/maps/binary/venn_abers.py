@@ -22,6 +22,8 @@ from .table import TableMap, cell_losses
 
 __all__ = ["VennAbers"]
 
+_ROUNDING = 1e-14  # of a score, beside itself: what sums of K exponentials in double differ by
+
 
 class VennAbers(TableMap):
     """The isotonic value at a score were its row one more with outcome 0 (p₀), or with outcome 1 (p₁).
@@ -120,7 +122,8 @@ class VennAbers(TableMap):
 def table_of(cells: FineCells, unit: float) -> tuple[Array, Array, Array]:
     """Return edges in log-odds, and p₀ and p₁ of each bin; a bin is [lower edge, upper edge).
 
-    With one score a cell, a score that is seen has a bin of its own, and those between two that are seen share one.
+    With one score a cell, a score that is seen has a bin of its own, wide enough for log-odds of K classes that were summed
+    in another order, and those between two that are seen share one.
     """
     upper = _core.upper_venn_abers(cells.weights, cells.outcomes, unit)
     other = np.maximum(cells.weights - cells.outcomes, 0.0)
@@ -128,7 +131,10 @@ def table_of(cells: FineCells, unit: float) -> tuple[Array, Array, Array]:
     lower = 1.0 - mirrored[::-1]
     if not cells.exact:
         return cells.cuts, lower, upper
-    edges = np.stack([cells.scores, np.nextafter(cells.scores, np.inf)], axis=1).ravel()
+    width = _ROUNDING * (1 + np.abs(cells.scores))
+    begin = np.maximum(cells.scores - width, np.append(-np.inf, cells.cuts))
+    end = np.minimum(cells.scores + width, np.append(cells.cuts, np.inf))
+    edges = np.stack([begin, end], axis=1).ravel()
     low = np.append(0.0, np.repeat(lower, 2))
     high = np.append(np.repeat(upper, 2), 1.0)
     return edges, low, high
