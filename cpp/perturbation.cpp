@@ -193,15 +193,27 @@ template <class T>
 void spread_confidence(const T* logits, const double* shares, const Steps& steps, std::optional<double> start, double margin,
                        std::int64_t n, std::int64_t k, int threads, T* out) {
     for_blocks(n, k, threads, [&](std::int64_t, std::int64_t from, std::int64_t to) {
+        std::vector<double> e(k);
         for (std::int64_t i = from; i < to; ++i) {
             const std::int64_t top = top_of(logits + i * k, k);
             T* p = out + i * k;
             const double found = replayed(steps, shares[i], start.value_or(p[top]));
             const double confidence = std::clamp(found, margin, 1.0 - margin);
-            double rest = 0;
-            for (std::int64_t c = 0; c < k; ++c) rest += c == top ? 0.0 : p[c];
+            // The others relative to the largest of them: however far they are behind, they share what is left.
+            const T* z = logits + i * k;
+            T second = -std::numeric_limits<T>::infinity();
             for (std::int64_t c = 0; c < k; ++c)
-                p[c] = rest > 0 ? p[c] * ((1.0 - confidence) / rest) : (1.0 - confidence) / (k - 1);
+                if (c != top) second = std::max(second, z[c]);
+            if (std::isinf(second)) {
+                std::fill(p, p + k, static_cast<T>((1.0 - confidence) / (k - 1)));
+            } else {
+                double rest = 0;
+                for (std::int64_t c = 0; c < k; ++c) {
+                    e[c] = c == top ? 0.0 : exp_nonpositive(static_cast<double>(z[c]) - second);
+                    rest += e[c];
+                }
+                for (std::int64_t c = 0; c < k; ++c) p[c] = e[c] * ((1.0 - confidence) / rest);
+            }
             p[top] = confidence;
         }
     });

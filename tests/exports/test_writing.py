@@ -52,7 +52,7 @@ def test_a_torch_program_is_read_back(tmp_path):
     fitted("irm").export(tmp_path / "map.pt2")
     rows = hard_rows("irm", "float32")
     answer = torch.export.load(tmp_path / "map.pt2").module()(torch.from_numpy(rows))
-    np.testing.assert_allclose(answer, fitted("irm").predict_proba(rows), rtol=0, atol=2e-4)
+    np.testing.assert_allclose(answer, fitted("irm").predict_proba(rows), rtol=0, atol=1e-6)
 
 
 def test_a_saved_map_is_exported_by_the_command(tmp_path, capsys):

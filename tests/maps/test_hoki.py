@@ -233,14 +233,13 @@ def test_parameters_are_counted(problem):
 
 
 def twin_spread(z, softmax, shares, found, start, margin):
-    """Softmax, with the top class at its confidence and the rest scaled."""
-    p = softmax.astype(np.float64)
+    """The top class at its confidence, the others as softmax without it has them, scaled."""
     rows, top = np.arange(len(z)), z.argmax(axis=1)
-    begun = p[rows, top] if start is None else np.full(len(z), start)
+    begun = softmax[rows, top].astype(np.float64) if start is None else np.full(len(z), start)
     confidence = np.clip(replay(found, shares, begun), margin, 1 - margin)
-    p[rows, top] = 0.0
-    p[p.sum(axis=1) == 0] = 1.0
-    p[rows, top] = 0.0
+    others = z.astype(np.float64)
+    others[rows, top] = -np.inf
+    p = np.exp(others - others.max(axis=1, keepdims=True))
     p *= ((1 - confidence) / p.sum(axis=1))[:, None]
     p[rows, top] = confidence
     return p

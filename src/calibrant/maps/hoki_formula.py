@@ -13,7 +13,6 @@ from ..types import Array, Mask
 __all__ = ["confidence_formula", "shares_formula", "spread_formula"]
 
 _ONE = np.zeros(1, dtype=np.int64)
-_TINY = float(np.finfo(np.float32).tiny)
 _EDGE = 7.0  # as in the core: the normal density beyond is below 1e-11
 # erfc(x) = t exp(-x² + P(t)), t = 1/(1 + x/2), to 1.2e-7 of itself (Press et al., Numerical Recipes, §6.2)
 _ERFC = (-1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806)
@@ -70,10 +69,9 @@ def confidence_formula(share: Term, start: Term, alphas: Array, betas: Array, fi
 
 def spread_formula(z: Term, confidence: Term) -> Term:
     """Give the top class its confidence, and the others the rest in proportion to their probabilities."""
-    single = z.lift(1e-320).rounded().equals(0.0)
-    first, p = z.first_top(), z.softmax().rounded()
-    p = (p >= single.where(_TINY, 0.0)).where(p, 0.0)  # as the core has it: single precision ends at its least normal
-    rest = first.where(0.0, p).row_sum()
-    left = 1.0 - confidence
-    others = (rest > 0.0).where(p * (left / (rest > 0.0).where(rest, 1.0)), left / (z.width - 1.0))
-    return first.where(confidence, others)
+    first = z.first_top()
+    others = first.where(-np.inf, z)
+    e = (others - others.row_max().at_least(-1e300)).exp()
+    rest, left = e.row_sum(), 1.0 - confidence
+    some = rest > 0.0
+    return first.where(confidence, some.where(e * (left / some.where(rest, 1.0)), left / (z.width - 1.0)))

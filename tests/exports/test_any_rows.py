@@ -1,0 +1,62 @@
+"""Rows drawn by chance: every map, as ONNX and as torch, answers them as predict_proba does."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from tests.exports.export_cases import ALL, fitted, scores_of, stated, tolerance
+
+from calibrant.exports import describe, onnx_model
+
+pytest.importorskip("onnx")
+runtime = pytest.importorskip("onnxruntime")
+torch = pytest.importorskip("torch")
+
+LOGITS = st.one_of(
+    st.floats(-60, 60, width=32),
+    st.integers(-3, 3).map(float),  # ties
+    st.just(-np.inf),
+    st.sampled_from([1e4, -1e4, 1e-7, -0.0]),
+)
+
+
+@cache
+def shipped(name, kind):
+    model = onnx_model(describe(fitted(name, kind)), dtype=kind).SerializeToString()
+    session = runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    module = fitted(name, kind).to_torch()
+    given_as = session.get_inputs()[0].name
+    return lambda rows: session.run(None, {given_as: rows})[0], lambda rows: module(torch.from_numpy(rows)).numpy()
+
+
+def rows_for(name, kind):
+    if name in ("kcal", "kcal-linear"):  # embeddings, of which none is infinite
+        return arrays(kind, (5, 3), elements=st.floats(-8, 8, width=32))
+    drawn = arrays(kind, (5, 4), elements=LOGITS).filter(lambda z: bool((z > -np.inf).any(axis=1).all()))
+    seen = scores_of(name)[0].astype(kind)
+    return st.one_of(drawn, st.integers(0, len(seen) - 5).map(lambda i: seen[i : i + 5]))
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+@pytest.mark.parametrize("name", ALL)
+def test_any_rows(name, kind):
+    @settings(max_examples=20, deadline=None, derandomize=True, database=None)
+    @given(rows_for(name, kind))
+    def check(rows):
+        calibrator = fitted(name, kind)
+        wanted = calibrator.predict_proba(rows)
+        for ship in shipped(name, kind):
+            answer = ship(rows)
+            np.testing.assert_allclose(answer, wanted, rtol=0, atol=tolerance(name, kind))
+            if calibrator.traits.preserves_accuracy and name not in ("identity", "uniform"):
+                assert (calibrator.classes_[answer.argmax(axis=1)] == calibrator.predict(rows)).all()
+
+    check()
+
+
+def test_the_page_states_every_map_once():
+    assert sorted(stated()) == sorted(ALL)
+    assert {name for name, units in stated().items() if units * 2.0**-24 > 1e-6} == {"kcal-logits"}
