@@ -318,8 +318,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     def link_logits(self, logits: Floats) -> Floats:
         """Return the answer as finite logits, which the next link of a chain is fitted on and applied to.
 
-        What a map has rounded to zero becomes next to nothing; a class that was masked out stays so. Single precision is
-        computed in double and rounded once: a link behind may be as steep as an isotonic map.
+        What a map has rounded to zero becomes next to nothing; a class that was masked out stays so. Single precision
+        is computed in double and rounded once: a link behind may be as steep as an isotonic map.
         """
         return rounded_once(self._linked_logits, logits)
 

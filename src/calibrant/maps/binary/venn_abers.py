@@ -122,8 +122,8 @@ class VennAbers(TableMap):
 def table_of(cells: FineCells, unit: float) -> tuple[Array, Array, Array]:
     """Return edges in log-odds, and p₀ and p₁ of each bin; a bin is [lower edge, upper edge).
 
-    With one score a cell, a score that is seen has a bin of its own, wide enough for log-odds of K classes that were summed
-    in another order, and those between two that are seen share one.
+    With one score a cell, a score that is seen has a bin of its own, wide enough for log-odds of K classes that were
+    summed in another order, and those between two that are seen share one.
     """
     upper = _core.upper_venn_abers(cells.weights, cells.outcomes, unit)
     other = np.maximum(cells.weights - cells.outcomes, 0.0)
