@@ -2,13 +2,14 @@
 
 import pytest
 
-from calibrant import registry
+from calibrant import Isotonic, PriorShift, TemperatureScaling, TopLabel, registry
 from calibrant.testing import calibrator_checks
 
+# Operators without a registered name; tests/operators/test_rows_with_groups.py has those that need more than labels.
+OPERATORS = {"top-label": TopLabel(Isotonic()), "prior-shift": PriorShift(TemperatureScaling())}
+MAPS = {entry.name: entry.build() for entry in registry.entries()} | OPERATORS
 CASES = [
-    pytest.param(check, id=f"{entry.name}-{name}")
-    for entry in registry.entries()
-    for name, check in calibrator_checks(entry.build())
+    pytest.param(check, id=f"{key}-{name}") for key, map_ in MAPS.items() for name, check in calibrator_checks(map_)
 ]
 
 

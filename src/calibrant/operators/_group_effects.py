@@ -15,6 +15,7 @@ _ROUNDS = 60  # of the search for the two variances; each is a Newton step for e
 _STEPS = 3  # Newton steps of a group in a round
 _SETTLED = 1e-3  # relative change of the variances at which the search ends
 _LEAST = 1e-6  # variance below which groups do not differ
+_NONE = 1e-9  # of a number determined: nothing is known of the variance then
 _START = 0.1  # variance to start from: a standard deviation of .3 in log-odds
 _FAR = 40.0  # nats from the mean at which a score counts as no further off
 
@@ -36,52 +37,59 @@ def shifted(z: Array, centre: Array, effects: Array) -> Array:
 
 
 def find_effects(z: Array, labels: Integers, weights: Array, groups: Integers, centre: Array) -> GroupEffects:
-    """Minimise Σ log-loss + ½ Σ_g u_gᵀ T⁻¹ u_g, with T = diag(τ_α², …, τ_β²) of the greatest Laplace evidence.
+    """Minimise Σ log-loss + ½ Σ_g (u_g - m)ᵀ T⁻¹ (u_g - m), with T = diag(τ_α², …, τ_β²) of the greatest evidence.
 
-    The variances are found by EM: τ² is the mean of u² and its posterior variance. Groups that do not differ get none.
+    The variances are fixed points: τ² = Σ (u - m)² / Σ γ, γ how much of each number the rows determine (MacKay 1992).
+    m is a slope that all groups share: a map fitted to all rows takes differences between groups for noise in its
+    scores, and is too flat for each of them. Groups that do not differ get nothing.
     """
     count, k = int(groups.max()) + 1, z.shape[1]
     order = np.argsort(groups, kind="stable")
     starts = np.searchsorted(groups[order], np.arange(count + 1))
     parts = [order[starts[g] : starts[g + 1]] for g in range(count)]
-    values, variances = np.zeros((count, k + 1)), np.array([_START, _START])
+    values, variances, mean = np.zeros((count, k + 1)), np.array([_START, _START]), np.zeros(k + 1)
     evidence, covariance, effective, rounds = -np.inf, np.zeros((count, k + 1)), np.zeros(count), 0
     while rounds < _ROUNDS:
         rounds += 1
-        evidence = 0.0
+        evidence, held = 0.0, 0.0
         precision = 1.0 / np.append(np.full(k, variances[0]), variances[1])
         for g, own in enumerate(parts):
-            values[g], spread, effective[g], found = _one_group(
-                z[own], labels[own], weights[own], centre, precision, values[g]
+            values[g], covariance[g], effective[g], found = _one_group(
+                z[own], labels[own], weights[own], centre, precision, mean, values[g]
             )
-            covariance[g] = spread
             evidence += found
-        second = values**2 + covariance
-        fresh = np.maximum([second[:, :-1].mean(), second[:, -1].mean()], _LEAST)
-        change = np.abs(fresh / variances - 1).max()
+            held += precision[k] * (1.0 - precision[k] * covariance[g, k])  # what its rows say of m
+        apart = values - mean
+        determined = 1.0 - covariance * precision  # of each number, by its group's rows; of a row's common level none
+        numbers = (slice(0, k), slice(k, None))
+        fresh = np.array([(apart[:, own] ** 2).sum() / max(determined[:, own].sum(), _NONE) for own in numbers])
+        fresh = np.maximum(fresh, _LEAST)
+        shift = precision[k] * apart[:, k].sum() / max(held, _NONE)
+        change = max(np.abs(fresh / variances - 1).max(), abs(shift))
         variances = fresh
+        mean[k] += shift
         if change < _SETTLED:
             break
-    if evidence <= 0:
+    if evidence <= 0.5 * np.log(max(weights.sum(), 1.0)):  # what the shared slope costs (Schwarz 1978)
         return GroupEffects(np.zeros_like(values), np.zeros(2), np.zeros(count), 0.0, rounds)
     return GroupEffects(values, variances, effective, float(evidence), rounds)
 
 
 def _one_group(
-    z: Array, labels: Integers, weights: Array, centre: Array, precision: Array, start: Array
+    z: Array, labels: Integers, weights: Array, centre: Array, precision: Array, mean: Array, start: Array
 ) -> tuple[Array, Array, float, float]:
     """Newton for one group: its deviation, posterior variances, γ, and the evidence beyond that of no deviation."""
     features = np.clip(z - centre, -_FAR, _FAR)
     u = start
     value, gradient, hessian = _sums(z, features, labels, weights, u)
-    value += 0.5 * float(u @ (precision * u))
+    value += 0.5 * float((u - mean) @ (precision * (u - mean)))
     for _ in range(_STEPS):
-        step = np.linalg.solve(hessian + np.diag(precision), -(gradient + precision * u))
+        step = np.linalg.solve(hessian + np.diag(precision), -(gradient + precision * (u - mean)))
         size = 1.0
         while size > 1e-4:
             trial = u + size * step
             found = _sums(z, features, labels, weights, trial)
-            total = found[0] + 0.5 * float(trial @ (precision * trial))
+            total = found[0] + 0.5 * float((trial - mean) @ (precision * (trial - mean)))
             if total <= value:
                 u, value, gradient, hessian = trial, total, found[1], found[2]
                 break

@@ -15,6 +15,7 @@ from ..fits.judge import tell
 from ..fits.report import FitReport
 from ..parameters import AnyOf, Instance, OneOf
 from ..passes import Data
+from ..scanning import Scan
 from ..traits import Traits
 from ..types import Array, Floats, Integers
 from ..validation import as_groups, as_weights
@@ -99,6 +100,8 @@ class ByGroup(Calibrator):
             The group of each row, where it is no column of the scores.
         """
         self._check_parameters()
+        if isinstance(scores, Scan):
+            raise _not_by_blocks("a scan")
         scores, given_groups = self._parted(scores, groups)
         given = self._given(scores, y, sample_weight)
         block = given.data.rows()
@@ -120,6 +123,9 @@ class ByGroup(Calibrator):
         self.fit_report_ = self._report(given.data, report, z, places, found.rounds)
         tell(self.fit_report_, self.called)
         return self
+
+    def _fit(self, data: Data) -> FitReport:
+        raise _not_by_blocks("rows without groups, as a part of another map")
 
     def predict_proba(self, scores: Any, groups: Any = None) -> Floats:
         """Return calibrated probabilities; rows of groups that were not seen get the common map."""
@@ -200,3 +206,11 @@ class ByGroup(Calibrator):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         self.map._check_parameters()
+
+
+def _not_by_blocks(seen: str) -> InvalidInput:
+    return InvalidInput(
+        "ByGroup needs the group of each row, and all rows in memory",
+        seen=seen,
+        hint="fit it on arrays or a frame, with groups=…; put the other maps inside it, not around it",
+    )

@@ -17,7 +17,8 @@ from ..invariants import Fitted, Values
 from ..maps.binary.base import BinaryMap
 from ..maps.binary.two_class import TwoClassMap, two_logits
 from ..parameters import OneOf
-from ..passes import Block, in_memory
+from ..passes import Block, Data, in_memory
+from ..scanning import Scan
 from ..traits import Traits
 from ..types import Array, Floats
 from ..validation import as_matrix, as_weights
@@ -105,11 +106,13 @@ class MultiLabel(Calibrator):
         sample_weight : array-like of shape (n,), optional
         """
         self._check_parameters()
+        if isinstance(scores, Scan):
+            raise _not_by_blocks("a scan")
         odds = self._odds(scores)
-        self.range_ = _range(odds)
-        odds = np.clip(odds, *self.range_.astype(odds.dtype))
         outcomes = _outcomes(y, odds.shape)
         weights = as_weights(sample_weight, len(odds))
+        self.range_ = _range(odds, np.ones(len(odds)) if weights is None else weights)
+        odds = np.clip(odds, *self.range_.astype(odds.dtype))
         self.n_features_in_ = odds.shape[1]
         self.n_samples_ = len(odds)
         self.classes_ = np.arange(odds.shape[1]) if self.classes is None else np.asarray(self.classes)
@@ -120,6 +123,9 @@ class MultiLabel(Calibrator):
         self.fit_report_ = _joined([report for _, report in found])
         tell(self.fit_report_, self.called, cautious=True)
         return self
+
+    def _fit(self, data: Data) -> FitReport:
+        raise _not_by_blocks("rows with one label each, as a part of another map")
 
     def predict_marginals(self, scores: Any) -> Floats:
         """Return the probability of each event: (n, L), rows need not sum to one."""
@@ -192,10 +198,18 @@ class MultiLabel(Calibrator):
         return sum(fitted._count_parameters() for fitted in self.maps_)
 
 
-def _range(odds: Floats) -> Array:
+def _not_by_blocks(seen: str) -> InvalidInput:
+    return InvalidInput(
+        "MultiLabel needs an outcome for each event of a row, and all rows in memory",
+        seen=seen,
+        hint="fit it on arrays (n, L), or one map for each event: a scan of two columns brings one event",
+    )
+
+
+def _range(odds: Floats, weights: Array) -> Array:
     """Return the log-odds between which scores are held: as far as the rows go, and 1/(4n) and 1 - 1/(4n) at least."""
-    reach = float(np.log(4.0 * len(odds)))
-    finite = odds[np.isfinite(odds)]
+    reach = float(np.log(4.0 * max(weights.sum(), 1.0)))
+    finite = odds[np.isfinite(odds) & (weights > 0)[:, None]]
     return np.array([min(-reach, finite.min(initial=0.0)), max(reach, finite.max(initial=0.0))], dtype=np.float64)
 
 

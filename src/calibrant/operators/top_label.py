@@ -115,6 +115,8 @@ class TopLabel(Calibrator):
         q = np.where(alone, 1.0, q)
         found = rest * (1 - q)[:, None]
         found[rows, top] = q
+        tied = logits == logits[rows, top][:, None]  # for the top: they share alike
+        found = np.where(tied, (found * tied).sum(axis=1, keepdims=True) / tied.sum(axis=1, keepdims=True), found)
         answers = found.astype(logits.dtype)
         return keep_top(answers, logits) if self.keep_label else answers
 
