@@ -8,7 +8,7 @@ BEFORE := .venv-before
 FIRST := 52bc993
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: fuzz sanitize demo test bench papers docs site wheels test-lowest clean
+.PHONY: fuzz mutants sanitize demo test bench papers docs site wheels test-lowest clean
 
 demo: $(VENV)/ready  ## train a small classifier, compare maps on it, write a report
 	$(BIN)/calibrant demo
@@ -46,6 +46,9 @@ SECONDS ?= 600
 SEED ?= 1
 fuzz: $(VENV)/ready-dev  ## hostile arrays, saved maps, data files and calls of the core, by chance: SECONDS=600 SEED=1
 	OMP_NUM_THREADS=1 $(BIN)/python -m fuzz --seconds $(SECONDS) --seed $(SEED) --log fuzz.log
+
+mutants: $(VENV)/ready-dev  ## small changes to the code, each of which a test must notice; goes on where it ended, takes an hour
+	OMP_NUM_THREADS=1 $(BIN)/python -m mutants --seed $(SEED)
 
 sanitize: $(VENV)/ready-dev  ## the core under Address-, UndefinedBehavior- and ThreadSanitizer (needs gcc's libraries)
 	$(BIN)/python scripts/sanitize.py --seed $(SEED)

@@ -1,0 +1,137 @@
+"""Change one place after another and see whether a test fails: ``python -m mutants --python 250 --cpp 60 --seed 1``.
+
+The tree is copied to build/mutants; outcomes are kept in ``mutants/outcomes.jsonl``, so that a run goes on where
+another ended. ``--again`` tries survivors once more, when tests have been added; ``--page`` writes
+docs/evidence/mutants.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from . import children, page
+from .change import Change, sample
+from .compiled import Core
+from .covering import PYTEST, Tests, record
+from .in_cpp import cpp_changes
+from .in_python import python_changes
+
+ROOT = Path(__file__).resolve().parents[1]
+WORK = ROOT / "build" / "mutants"
+ROOMS = ("cells", "passes", "fits", "metrics", "maps", "operators", "validation")  # where numbers are made
+OUTCOMES = ROOT / "mutants" / "outcomes.jsonl"
+
+
+def say(text: str) -> None:
+    """Print a line at once."""
+    print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
+
+
+def copied() -> Path:
+    """Copy what is changed and what tests it, and return the copy."""
+    tree = WORK / "tree"
+    shutil.rmtree(tree, ignore_errors=True)
+    tree.mkdir(parents=True)
+    ignored = shutil.ignore_patterns("__pycache__")
+    for name in ("src", "tests", "cpp", "benchmarks"):
+        shutil.copytree(ROOT / name, tree / name, ignore=ignored)
+    for name in ("pyproject.toml", "CMakeLists.txt", "README.md"):
+        shutil.copy(ROOT / name, tree / name)
+    return tree
+
+
+def drawn(tree: Path, python: int, cpp: int, seed: int) -> list[Change]:
+    """Draw the changes that are tried."""
+    modules = [path for room in ROOMS for path in sorted((tree / "src/calibrant" / room).rglob("*.py"))]
+    kernels = sorted((tree / "cpp").glob("*.?pp"))
+    own = [c for p in modules for c in python_changes(str(p.relative_to(tree)), p.read_text())]
+    compiled = [c for p in kernels for c in cpp_changes(str(p.relative_to(tree)), p.read_text())]
+    return [*sample(own, python, seed), *sample(compiled, cpp, seed)]
+
+
+def pytest_run(tests: list[str], changed: children.Changed | None) -> int:
+    """Run tests in this process, which is a child, with the changed module."""
+    import pytest
+
+    if changed is not None:
+        sys.meta_path.insert(0, changed)
+    return int(pytest.main([*PYTEST, *tests]))
+
+
+def outcome(change: Change, tree: Path, tests: Tests, core: Core) -> str:
+    """Return how the tests ended that could see the change."""
+    if change.room == "cpp":
+        built = core.with_change(change)
+        if built is None:
+            return "does not compile"
+        changed = children.Changed("calibrant._core", built, None)
+    else:
+        path = tree / change.path
+        name = ".".join(Path(change.path).with_suffix("").parts[1:]).removesuffix(".__init__")
+        changed = children.Changed(name, path, change.number)
+    ended = "passed"
+    for names in _rounds(change, tests):
+        limit = 20 + 5 * tests.seconds(names)
+        ended = children.run(partial(pytest_run, names, changed), limit, WORK / "last.log")
+        if ended != "passed":
+            break
+    return "survived" if ended == "passed" else ended
+
+
+def _rounds(change: Change, tests: Tests) -> Any:
+    """Yield the tests that ran the line; then their whole files, as fixtures serve later tests too."""
+    reached = tests.of(change)
+    if reached:
+        yield reached
+    if change.room != "cpp":
+        files = {name.split("::")[0] for name in reached}
+        more = [name for name in tests.whole_file(change) if name not in reached]
+        wanted = [name for name in more if name.split("::")[0] in files] if reached else more
+        if wanted:
+            yield wanted
+
+
+def main() -> None:
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(prog="mutants", description=__doc__)
+    parser.add_argument("--python", type=int, default=250)
+    parser.add_argument("--cpp", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=1e9, help="stop then; another call goes on")
+    parser.add_argument("--again", action="store_true", help="try survivors once more")
+    parser.add_argument("--page", action="store_true", help="write the page of what is known, and try nothing")
+    arguments = parser.parse_args()
+    end = time.monotonic() + arguments.seconds
+    tree = copied()
+    changes = drawn(tree, arguments.python, arguments.cpp, arguments.seed)
+    known = page.outcomes(OUTCOMES)
+    if not arguments.page:
+        os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+        children.preload(tree)
+        end = end if record(tree, WORK / "lines", end, say) else 0.0
+        tests, core = Tests(tree, WORK / "lines"), Core(tree, WORK)
+        for place, change in enumerate(changes):
+            old = known.get(change.key)
+            if old is not None and not (arguments.again and old == "survived"):
+                continue
+            if time.monotonic() > end:
+                say("the time is over: call again to go on")
+                break
+            known[change.key] = outcome(change, tree, tests, core)
+            with OUTCOMES.open("a") as out:
+                out.write(json.dumps({"key": change.key, "outcome": known[change.key]}) + "\n")
+            where = f"{change.path}:{change.line} {change.kind} [{change.key}]"
+            say(f"{place + 1}/{len(changes)} {known[change.key]}: {where}")
+    raise SystemExit(page.write(changes, known, arguments.seed))
+
+
+if __name__ == "__main__":
+    main()

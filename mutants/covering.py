@@ -1,0 +1,173 @@
+"""Which tests run which lines: recorded once, a test file at a time; a change meets the tests that could see it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import time
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from . import children
+from .change import Change
+
+TESTED = ("cells", "passes", "fits", "metrics", "maps", "operators", "core", "validation", "contract")
+MOST = 60.0  # seconds of tests, as recorded, for one change: the quickest of those that reach it come first
+PYTEST = ("-x", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "--no-header")
+
+
+def digest(path: Path) -> str:
+    """Return a short hash of a file's contents."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+
+
+def record(root: Path, room: Path, end: float, say: Any) -> bool:
+    """Run test files that have not been recorded; keep the lines and the functions of the core each test ran; stop at the end."""
+    room.mkdir(parents=True, exist_ok=True)
+    for path in test_files(root):
+        kept = room / (str(path.relative_to(root)).replace("/", "-") + f"-{digest(path)}.json")
+        if kept.exists():
+            continue
+        if time.monotonic() > end:
+            return False
+        for old in room.glob(kept.name.rsplit("-", 1)[0] + "-*.json"):
+            old.unlink()
+        ended = children.run(lambda path=path, kept=kept: _watch(root, path, kept), 900, room / "last.log")
+        say(f"recorded {path.relative_to(root)}: {ended}")
+        if not kept.exists():
+            raise RuntimeError(f"{path} cannot be recorded: {(room / 'last.log').read_text()[-500:]}")
+    return True
+
+
+def test_files(root: Path) -> list[Path]:
+    """Return the test files whose tests are run against changes."""
+    return sorted(path for name in TESTED for path in (root / "tests" / name).rglob("test_*.py"))
+
+
+def _watch(root: Path, path: Path, kept: Path) -> int:
+    import pytest
+
+    import coverage
+
+    lines = coverage.Coverage(data_file=None, config_file=False, include=[str(root / "src" / "*")])
+    watcher = Watcher(lines)
+    lines.start()
+    code = pytest.main([*PYTEST[1:], str(path.relative_to(root))], plugins=[watcher])
+    lines.stop()
+    data = lines.get_data()
+    for name in data.measured_files():
+        for line, contexts in data.contexts_by_lineno(name).items():
+            for test in contexts:
+                if test in watcher.tests:
+                    found = watcher.tests[test]["lines"].setdefault(str(Path(name).relative_to(root)), [])
+                    found.append(line)
+    files = {name: digest(root / name) for test in watcher.tests.values() for name in test["lines"]}
+    kept.write_text(json.dumps({"files": files, "tests": watcher.tests}))
+    return int(code)
+
+
+class Watcher:
+    """A plugin of pytest: each test is a context of its own, with its time and the functions of the core it called."""
+
+    def __init__(self, lines: Any) -> None:
+        from calibrant import _core
+
+        self.lines = lines
+        self.tests: dict[str, Any] = {}
+        self.now: set[str] = set()
+        for name in dir(_core):
+            if not name.startswith("_") and callable(getattr(_core, name)):
+                setattr(_core, name, self._noted(name, getattr(_core, name)))
+
+    def _noted(self, name: str, function: Any) -> Any:
+        def call(*arguments: Any, **named: Any) -> Any:
+            self.now.add(name)
+            return function(*arguments, **named)
+
+        call.__doc__ = function.__doc__
+        return call
+
+    def pytest_runtest_setup(self, item: Any) -> None:
+        """Begin a test."""
+        self.lines.switch_context(item.nodeid)
+        self.now.clear()
+        self.tests[item.nodeid] = {"seconds": 0.0, "good": True, "lines": {}, "core": []}
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Note how long a part of a test took and how it ended."""
+        test = self.tests[report.nodeid]
+        test["seconds"] += report.duration
+        test["good"] &= report.outcome == "passed"
+        test["core"] = sorted(self.now)
+
+
+class Tests:
+    """What was recorded, and which tests a change should meet."""
+
+    def __init__(self, root: Path, room: Path) -> None:
+        self.root = root
+        self.files: list[dict[str, Any]] = [json.loads(path.read_text()) for path in sorted(room.glob("*.json"))]
+
+    @cached_property
+    def tests(self) -> dict[str, Any]:
+        """Every test that passed."""
+        return {name: test for file in self.files for name, test in file["tests"].items() if test["good"]}
+
+    def of(self, change: Change) -> list[str]:
+        """Return the tests that ran the changed line, those of its room first, then the quick ones."""
+        if change.room == "cpp":
+            called = self._core_functions(Path(change.path).stem)
+            reached = [name for name, test in self.tests.items() if called & set(test["core"])]
+        else:
+            reached = list(self._reaching(change))
+        own = f"tests/{change.room}/" if change.room != "cpp" else "tests/core/"
+        reached.sort(key=lambda name: (not name.startswith(own), self.tests[name]["seconds"]))
+        return list(self._within(reached))
+
+    def _reaching(self, change: Change) -> Iterable[str]:
+        same = digest(self.root / change.path)
+        for file in self.files:
+            moved = (
+                file["files"].get(change.path) != same
+            )  # its lines have other numbers: whatever ran the file may see it
+            for name, test in file["tests"].items():
+                lines = test["lines"].get(change.path, ())
+                if test["good"] and (change.line in lines or (lines and moved)):
+                    yield name
+
+    def whole_file(self, change: Change) -> list[str]:
+        """Return every test that ran any line of the changed file: for what runs once, when a module is imported."""
+        reached = [name for name, test in self.tests.items() if change.path in test["lines"]]
+        own = f"tests/{change.room}/"
+        return list(self._within(sorted(reached, key=lambda n: (not n.startswith(own), self.tests[n]["seconds"]))))
+
+    def _within(self, names: list[str]) -> Iterable[str]:
+        spent = 0.0
+        for name in names:
+            spent += self.tests[name]["seconds"] + 0.01
+            if spent > MOST:
+                return
+            yield name
+
+    def seconds(self, names: list[str]) -> float:
+        """Return how long the tests took when they were recorded."""
+        return sum(self.tests[name]["seconds"] for name in names)
+
+    def _core_functions(self, stem: str) -> set[str]:
+        """Return the functions of the core whose binding file includes, directly or not, what the stem declares."""
+        found: set[str] = set()
+        for path in (self.root / "cpp").glob("bind_*.cpp"):
+            if stem == path.stem or stem in self._included(path.stem, set()):
+                found |= set(re.findall(r'm\.def\(\s*"(\w+)"', path.read_text()))
+        return found
+
+    def _included(self, stem: str, seen: set[str]) -> set[str]:
+        for path in (self.root / "cpp").glob(f"{stem}.?pp"):
+            for other in re.findall(r'#include "(\w+)\.hpp"', path.read_text()):
+                if other not in seen:
+                    seen.add(other)
+                    self._included(other, seen)
+        return seen

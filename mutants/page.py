@@ -1,0 +1,100 @@
+"""The page that says how many changes the tests notice, and which they do not."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+from .change import Change
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "evidence" / "mutants.md"
+REASONS = Path(__file__).parent / "survivors.txt"
+LEAST = 0.95  # the share of changes that must be noticed
+NOTICED = ("failed", "crashed", "slow")
+
+
+def outcomes(path: Path) -> dict[str, str]:
+    """Return the last known outcome of every change."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    return {found["key"]: found["outcome"] for found in map(json.loads, lines)}
+
+
+def reasons() -> dict[str, tuple[bool, str]]:
+    """Return for survivors whether no test could notice them (``=``) or none does yet (``-``), and why."""
+    found = {}
+    for line in REASONS.read_text().splitlines() if REASONS.exists() else []:
+        if line and not line.startswith("#"):
+            key, sign, why = line.split(maxsplit=2)
+            found[key] = (sign == "=", why)
+    return found
+
+
+def write(changes: list[Change], known: dict[str, str], seed: int) -> int:
+    """Write the page and return 0 where enough changes are noticed and all have been tried."""
+    tried = [c for c in changes if known.get(c.key, "does not compile") != "does not compile"]
+    noticed = [c for c in tried if known[c.key] in NOTICED]
+    survivors = [c for c in tried if known[c.key] == "survived"]
+    why = reasons()
+    same = [c for c in survivors if why.get(c.key, (False, ""))[0]]
+    share = len(noticed) / max(1, len(tried) - len(same))
+    missing = sum(c.key not in known for c in changes)
+    good = share >= LEAST and not missing
+    PAGE.write_text(
+        "\n".join(
+            [*_head(tried, noticed, same, share, missing, good, seed), *_tables(tried, known), *_list(survivors, why)]
+        )
+    )
+    print(f"{len(noticed)} of {len(tried)} noticed, {len(same)} change nothing: {share:.1%}; {missing} not tried")
+    return 0 if good else 1
+
+
+def _head(
+    tried: list[Change], noticed: list[Change], same: list[Change], share: float, missing: int, good: bool, seed: int
+) -> list[str]:
+    verdict = "holds" if good else "does not hold"
+    left = f" {missing} changes that were drawn have not been tried." if missing else ""
+    return [
+        "# Mutants",
+        "",
+        f"**Verdict: {verdict}.** Of {len(tried)} small changes to the code, the tests notice {len(noticed)} "
+        f"({len(noticed) / max(1, len(tried)):.1%}). {len(same)} of the others change nothing that a caller could see; "
+        f"without those the share is {share:.1%} (asked for: {LEAST:.0%}).{left}",
+        "",
+        f"`make mutants` draws the changes by a seed (here {seed}) from the rooms that compute numbers and from the",
+        "compiled core, makes one at a time in a copy of the tree and runs the tests that reach its line, those of its",
+        "room first (at most a minute of them). Noticed means that a test fails, that the process ends or that the",
+        "tests take five times as long. The page is written by `python -m mutants`; outcomes are kept in",
+        "`mutants/outcomes.jsonl`, reasons in `mutants/survivors.txt`.",
+        "",
+    ]
+
+
+def _tables(tried: list[Change], known: dict[str, str]) -> list[str]:
+    lines: list[str] = []
+    for title, name in (("room", lambda c: c.room), ("kind", lambda c: c.kind)):
+        every = Counter(map(name, tried))
+        seen = Counter(name(c) for c in tried if known[c.key] in NOTICED)
+        lines += [f"| {title} | tried | noticed |", "| --- | --- | --- |"]
+        lines += [f"| {group} | {count} | {seen[group]} |" for group, count in sorted(every.items())]
+        lines += [""]
+    return lines
+
+
+def _list(survivors: list[Change], why: dict[str, tuple[bool, str]]) -> list[str]:
+    lines = ["## Survivors", "", "| where | change | why |", "| --- | --- | --- |"]
+    for change in sorted(survivors, key=lambda c: (c.path, c.line)):
+        same, reason = why.get(change.key, (False, "not looked at yet"))
+        where = f"`{change.path.removeprefix('src/calibrant/')}:{change.line}` {change.kind}"
+        sign = "changes nothing: " if same else "not noticed: "
+        lines.append(f"| {where} | {_both(change)} | {sign}{reason} |")
+    return [*lines, ""]
+
+
+def _both(change: Change) -> str:
+    """Return the texts around the place where they differ."""
+    a, b = change.before, change.after
+    first = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), 0)
+    start = max(0, first - 25)
+    shown = [text[start : first + 30].replace("|", "\\|").replace("`", "'") for text in (a, b)]
+    return f"`{shown[0]}` → `{shown[1]}`"
