@@ -17,6 +17,10 @@ from .harness import Finding, attempt, probabilities, same
 Rng = np.random.Generator
 QUICK = ("ts", "vector", "irova", "irm-ts", "hb-mass", "hb-width-s", "imax", "platt", "beta-s", "ets", "bts", "uniform")
 METRICS = (
+    "auroc",
+    "scaled_brier",
+    "calibration_slope",
+    "observed_expected",
     "ece",
     "mce",
     "ace",

@@ -25,7 +25,7 @@ def digest(path: Path) -> str:
 
 
 def record(root: Path, room: Path, end: float, say: Any) -> bool:
-    """Run test files that have not been recorded; keep the lines and the functions of the core each test ran; stop at the end."""
+    """Run test files that have not been recorded; keep what each test ran, unless the time is over."""
     room.mkdir(parents=True, exist_ok=True)
     for path in test_files(root):
         kept = room / (str(path.relative_to(root)).replace("/", "-") + f"-{digest(path)}.json")

@@ -7,6 +7,7 @@ import pytest
 from scipy.special import expit, logit
 from sklearn.metrics import roc_auc_score
 
+import calibrant
 from calibrant import metrics
 from calibrant.cells.logit_spline import logit_spline
 from calibrant.cells.pairs import Pairs
@@ -137,6 +138,14 @@ def test_bands_cover_the_whole_curve(rng):
     assert inside >= 52
 
 
+@pytest.mark.parametrize("profile", ["risk", "forecast"])
+def test_what_is_not_defined_is_no_number_in_the_text(profile):
+    """Of rows of one outcome there is neither an area nor a scaled score, and notes say why."""
+    text = str(calibrant.measure(np.ones(30, int), np.full(30, 0.4), profile=profile))
+    assert "nan" not in text.split()
+    assert " none   no interval *" in text
+
+
 def test_hard_cases_have_words(rng):
     flat = metrics.bootstrap("calibration_slope", [0, 1, 1, 0], [0.5] * 4)
     assert np.isnan(flat.estimate)
@@ -150,7 +159,8 @@ def test_hard_cases_have_words(rng):
     none = metrics.bootstrap("observed_expected", np.zeros(50, int), np.full(50, 0.02))
     assert none.low == 0
     assert none.high > 1
-    assert np.isnan(metrics.auroc([1, 1], [0.2, 0.3]))
+    with pytest.raises(InvalidInput, match="auroc is not defined"):
+        metrics.auroc([1, 1], [0.2, 0.3])
     assert metrics.bootstrap("auroc", [1, 1], [0.2, 0.3]).low is None
     with pytest.raises(InvalidInput, match="threshold"):
         metrics.net_benefit(y, p, 1.0)

@@ -6,8 +6,6 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import numpy as np
-
 from .decisions.net_benefit import DecisionCurve
 from .estimators.curves import ReliabilityCurve, SmoothCurve, plain
 from .inference.group_test import GroupFindings
@@ -145,8 +143,7 @@ class Measurement:
         notes = list(dict.fromkeys(found.note for found in self.figures.values() if found.note))
         for name, found in self.figures.items():
             mark = f" {'*' * (1 + notes.index(found.note))}" if found.note else ""
-            value = f"{found.estimate:.4f}" if found.estimate != np.inf else "∞"
-            lines.append(f"  {name:<{wide}}{found.norm or '':>5}{value:>9}   {found.brackets}{mark}")
+            lines.append(f"  {name:<{wide}}{found.norm or '':>5}{found.shown:>9}   {found.brackets}{mark}")
         lines += [f"  {'*' * (1 + i)} {note}" for i, note in enumerate(notes)]
         lines += ["", f"  mean score {self.confidence:.4f}; {self.test}"]
         if self.group_findings is not None:

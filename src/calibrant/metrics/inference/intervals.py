@@ -86,9 +86,15 @@ class Interval:
         """Return the same with a note where the estimate lies outside the interval and nothing says why yet."""
         return replace(self, note=BIASED) if self.outside and not self.note else self
 
+    @property
+    def shown(self) -> str:
+        """The estimate in words where it is no number: some figures are not defined for some rows."""
+        if np.isnan(self.estimate):
+            return "none"
+        return {np.inf: "∞", -np.inf: "-∞"}.get(self.estimate, f"{self.estimate:.4f}")
+
     def __str__(self) -> str:
-        shown = "∞" if self.estimate == np.inf else f"{self.estimate:.4f}"
-        return f"{shown} {self.brackets}"
+        return f"{self.shown} {self.brackets}"
 
 
 def check_confidence(confidence: float) -> None:
