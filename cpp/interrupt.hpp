@@ -42,6 +42,10 @@ private:
     const bool asks_;
     Watch* const outer_;
     Time next_;
+#ifdef __linux__
+    // Kept where a thread begins with: else the first look of a thread asks for memory, and its lack ends the process.
+    [[gnu::tls_model("initial-exec")]]
+#endif
     static inline thread_local Watch* current_ = nullptr;
 };
 

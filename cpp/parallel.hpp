@@ -7,8 +7,14 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 
 #include "interrupt.hpp"
 
@@ -22,6 +28,32 @@ inline std::int64_t block_count(std::int64_t n, std::int64_t k) { return (n + bl
 // Blocks in a row for one thread: two threads that write into the same fresh huge page would wait for one another. Where
 // little is written, short runs keep a thread from waiting for the other's last one.
 constexpr std::int64_t kWritersRun = 16, kReadersRun = 2;
+
+// The first exception of a thread needs memory of the thread's own, and where there is none the system's library ends the
+// process: whoever starts a thread sets pages aside, and the thread takes their place before all else.
+class Spare {
+public:
+#ifdef __linux__
+    Spare() : pages_(mmap(nullptr, kSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+        if (pages_ == MAP_FAILED) throw std::bad_alloc();
+    }
+    Spare(Spare&& other) noexcept : pages_(std::exchange(other.pages_, nullptr)) {}
+    ~Spare() { give_back(); }
+    void spend() {
+        give_back();
+        [[maybe_unused]] const volatile int none = std::uncaught_exceptions();  // asks for that memory
+    }
+
+private:
+    static constexpr std::size_t kSize = 65536;  // many times what is needed
+    void give_back() {
+        if (pages_) munmap(std::exchange(pages_, nullptr), kSize);
+    }
+    void* pages_;
+#else
+    void spend() {}
+#endif
+};
 
 // Calls work(block, first_row, last_row) once for each block. Threads take runs of at most `run_length` neighbouring blocks.
 template <class Work>
@@ -50,7 +82,11 @@ void for_blocks(std::int64_t n, std::int64_t k, int threads, Work work, std::int
     std::vector<std::thread> crew;
     try {
         crew.reserve(std::min(most, blocks));
-        for (std::int64_t t = 1; t < std::min(most, blocks); ++t) crew.emplace_back(run, false);
+        for (std::int64_t t = 1; t < std::min(most, blocks); ++t)
+            crew.emplace_back([&run, spare = Spare()]() mutable {
+                spare.spend();
+                run(false);
+            });
     } catch (const std::exception&) {
         // The system has no thread, or no memory for one, to spare: those that there are do the work.
     }

@@ -39,10 +39,19 @@ WORDS = [
 ROOM = Path(tempfile.mkdtemp(prefix="calibrant-fuzz-"))
 
 
+OPERATORS: dict[str, Any] = {
+    "top label": lambda: calibrant.TopLabel(calibrant.PlattScaling()),
+    "top label of steps": lambda: calibrant.TopLabel(calibrant.Isotonic(), keep_label=False),
+    "shifted": lambda: calibrant.PriorShift(calibrant.make("ts > vector")),
+    "many labels": lambda: calibrant.MultiLabel(calibrant.BetaCalibration()),
+    "groups": lambda: calibrant.ByGroup(calibrant.make("ts")),
+}
+
+
 @cache
 def names() -> tuple[str, ...]:
     """Return the names of maps whose files are forged."""
-    return (*registry.names(), *MORE)
+    return (*registry.names(), *MORE, *OPERATORS)
 
 
 @cache
@@ -56,9 +65,19 @@ def rows(k: int) -> tuple[Any, Any]:
 @cache
 def saved(name: str, k: int) -> bytes:
     """Return the file of a fitted map."""
+    z, y = rows(k)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return to_bytes(calibrant.make(name).fit(*rows(k)))
+        if name not in OPERATORS:
+            return to_bytes(calibrant.make(name).fit(z, y))
+        made = OPERATORS[name]()
+        if name == "groups":
+            return to_bytes(made.fit(z, y, groups=_groups(len(y))))
+        return to_bytes(made.fit(z, np.eye(k)[y] if name == "many labels" else y))
+
+
+def _groups(n: int) -> Any:
+    return np.arange(n) % 3
 
 
 def case(rng: Rng) -> str:
@@ -79,12 +98,23 @@ def case(rng: Rng) -> str:
     width = loaded.n_features_in_
     if width != k:
         raise Finding(f"{name}: a map of {width} columns came out of one of {k}")
-    answer = attempt(lambda: loaded.predict_proba(x))
+    given = {"groups": _groups(len(x))} if isinstance(loaded, calibrant.ByGroup) else {}
+    answer = attempt(lambda: loaded.predict_proba(x, **given))
     if not isinstance(answer, BaseException):
-        probabilities(answer, len(x), len(loaded.classes_), name)
-    same(answer, attempt(lambda: loaded.predict_proba(x)), name)
-    attempt(lambda: loaded.predict(x))
+        _check(answer, loaded, len(x), name)
+    same(answer, attempt(lambda: loaded.predict_proba(x, **given)), name)
+    attempt(lambda: loaded.predict(x, **given))
     return name
+
+
+def _check(answer: Any, loaded: Any, rows: int, name: str) -> None:
+    """Raise a finding unless the answers are distributions, or of many labels, of which each is a probability."""
+    if not isinstance(loaded, calibrant.MultiLabel):
+        probabilities(answer, rows, len(loaded.classes_), name)
+    elif np.shape(answer) != (rows, loaded.n_features_in_) or not ((answer >= 0) & (answer <= 1)).all():
+        raise Finding(
+            f"{name}: labels' probabilities of shape {np.shape(answer)}, {np.min(answer)} to {np.max(answer)}"
+        )
 
 
 def _damaged(rng: Rng, data: bytes) -> bytes:
@@ -138,21 +168,21 @@ def _spoil_array(rng: Rng, tensors: dict[str, Any]) -> None:
             tensors[name] = array.T.copy() if array.ndim == 2 else array.reshape(-1, 1)
 
 
-def _places(tree: Any, found: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+def places(tree: Any, found: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     """Return every (container, key) of a document."""
     for key in list(tree) if isinstance(tree, dict) else range(len(tree)):
         found.append((tree, key))
         if isinstance(tree[key], (dict, list)):
-            _places(tree[key], found)
+            places(tree[key], found)
     return found
 
 
 def _spoil_document(rng: Rng, document: dict[str, Any]) -> None:
-    places = _places([document["calibrator"]], [])
-    container, key = places[rng.integers(len(places))]
+    found = places([document["calibrator"]], [])
+    container, key = found[rng.integers(len(found))]
     kind = rng.integers(8)
-    others = places[rng.integers(len(places))]
-    if container is not document and places[0] == (container, key):  # all of it is gone already
+    others = found[rng.integers(len(found))]
+    if container is not document and found[0] == (container, key):  # all of it is gone already
         return
     if kind == 0:
         container[key] = float(rng.choice([0.0, -5.0, 1e300, 1e-320, 0.5]))

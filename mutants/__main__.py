@@ -26,7 +26,7 @@ from .in_python import python_changes
 
 ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / "build" / "mutants"
-ROOMS = ("cells", "passes", "fits", "metrics", "maps", "operators", "validation")  # where numbers are made
+ROOMS = ("validation", "passes", "cells", "fits", "metrics", "operators", "maps")  # where numbers are made
 OUTCOMES = ROOT / "mutants" / "outcomes.jsonl"
 
 
@@ -35,9 +35,8 @@ def say(text: str) -> None:
     print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
 
 
-def copied() -> Path:
+def copied(tree: Path) -> Path:
     """Copy what is changed and what tests it, and return the copy."""
-    tree = WORK / "tree"
     shutil.rmtree(tree, ignore_errors=True)
     tree.mkdir(parents=True)
     ignored = shutil.ignore_patterns("__pycache__")
@@ -80,7 +79,7 @@ def outcome(change: Change, tree: Path, tests: Tests, core: Core) -> str:
     ended = "passed"
     for names in _rounds(change, tests):
         limit = 20 + 5 * tests.seconds(names)
-        ended = children.run(partial(pytest_run, names, changed), limit, WORK / "last.log")
+        ended = children.run(partial(pytest_run, names, changed), limit, tree.with_suffix(".log"))
         if ended != "passed":
             break
     return "survived" if ended == "passed" else ended
@@ -107,30 +106,38 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=1e9, help="stop then; another call goes on")
     parser.add_argument("--again", action="store_true", help="try survivors once more")
+    parser.add_argument("--rooms", nargs="+", choices=[*ROOMS, "cpp"], default=[*ROOMS, "cpp"], help="try these alone")
     parser.add_argument("--page", action="store_true", help="write the page of what is known, and try nothing")
     arguments = parser.parse_args()
-    end = time.monotonic() + arguments.seconds
-    tree = copied()
+    tree = copied(WORK / "-".join(["tree", *arguments.rooms]))
     changes = drawn(tree, arguments.python, arguments.cpp, arguments.seed)
-    known = page.outcomes(OUTCOMES)
     if not arguments.page:
         os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
         children.preload(tree)
-        end = end if record(tree, WORK / "lines", end, say) else 0.0
-        tests, core = Tests(tree, WORK / "lines"), Core(tree, WORK)
-        for place, change in enumerate(changes):
-            old = known.get(change.key)
-            if old is not None and not (arguments.again and old == "survived"):
-                continue
-            if time.monotonic() > end:
-                say("the time is over: call again to go on")
-                break
-            known[change.key] = outcome(change, tree, tests, core)
-            with OUTCOMES.open("a") as out:
-                out.write(json.dumps({"key": change.key, "outcome": known[change.key]}) + "\n")
-            where = f"{change.path}:{change.line} {change.kind} [{change.key}]"
-            say(f"{place + 1}/{len(changes)} {known[change.key]}: {where}")
-    raise SystemExit(page.write(changes, known, arguments.seed))
+        end = time.monotonic() + arguments.seconds
+        good = all(tried(room, changes, tree, arguments.again, end) for room in arguments.rooms)
+        say("all tried" if good else "the time is over: call again to go on")
+    raise SystemExit(page.write(changes, page.outcomes(OUTCOMES), arguments.seed))
+
+
+def tried(room: str, changes: list[Change], tree: Path, again: bool, end: float) -> bool:
+    """Try the changes of a room that have not been tried; return whether there was time for all."""
+    if not record(tree, WORK / "lines", room, end, say):
+        return False
+    tests, core = Tests(tree, WORK / "lines"), Core(tree, WORK)
+    known = page.outcomes(OUTCOMES)
+    for place, change in enumerate(changes):
+        old = known.get(change.key)
+        if change.room != room or (old is not None and not (again and old == "survived")):
+            continue
+        if time.monotonic() > end:
+            return False
+        found = outcome(change, tree, tests, core)
+        with OUTCOMES.open("a") as out:
+            out.write(json.dumps({"key": change.key, "outcome": found}) + "\n")
+        where = f"{change.path}:{change.line} {change.kind} [{change.key}]"
+        say(f"{place + 1}/{len(changes)} {found}: {where}")
+    return True
 
 
 if __name__ == "__main__":

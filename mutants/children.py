@@ -7,6 +7,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import os
+import resource
 import signal
 import sys
 import time
@@ -63,11 +64,16 @@ def preload(root: Path) -> None:
 
 
 def run(work: Callable[[], int], seconds: float, log: Path) -> str:
-    """Run the work in a child and return how it ended: passed, failed, crashed or slow."""
+    """Run the work in a child and return how it ended: passed, failed, crashed or slow.
+
+    Seconds are of processor time, as the machine may have other things to do; a child that waits has ten times as many.
+    """
     sys.stdout.flush()
     child = os.fork()
     if child == 0:
         os.setsid()
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, a test sends it
+        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 2))
         out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(out, 1)
         os.dup2(out, 2)
@@ -78,7 +84,7 @@ def run(work: Callable[[], int], seconds: float, log: Path) -> str:
             code = 9
         sys.stdout.flush()
         os._exit(code)
-    return _ending(child, seconds)
+    return _ending(child, 10 * seconds)
 
 
 def _ending(child: int, seconds: float) -> str:
@@ -87,7 +93,8 @@ def _ending(child: int, seconds: float) -> str:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
             code = os.waitstatus_to_exitcode(status)
-            return {0: "passed", 5: "passed"}.get(code, "crashed" if code < 0 else "failed")
+            endings = {0: "passed", 5: "passed", -signal.SIGXCPU: "slow", -signal.SIGKILL: "slow"}
+            return endings.get(code, "crashed" if code < 0 else "failed")
         if time.monotonic() > end:
             os.killpg(child, signal.SIGKILL)
             os.waitpid(child, 0)

@@ -14,7 +14,13 @@ from typing import Any
 from . import children
 from .change import Change
 
-TESTED = ("cells", "passes", "fits", "metrics", "maps", "operators", "core", "validation", "contract")
+# The tests of a room are those of its name; those of the core are, besides, the kernels' own files.
+KERNELS = (
+    "core",
+    "maps/scaling/test_linear_kernels.py",
+    "maps/test_density_kernels.py",
+    "metrics/test_metric_kernels.py",
+)
 MOST = 60.0  # seconds of tests, as recorded, for one change: the quickest of those that reach it come first
 PYTEST = ("-x", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "--no-header")
 
@@ -24,10 +30,10 @@ def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
 
 
-def record(root: Path, room: Path, end: float, say: Any) -> bool:
+def record(root: Path, room: Path, tested: str, end: float, say: Any) -> bool:
     """Run test files that have not been recorded; keep what each test ran, unless the time is over."""
     room.mkdir(parents=True, exist_ok=True)
-    for path in test_files(root):
+    for path in test_files(root, tested):
         kept = room / (str(path.relative_to(root)).replace("/", "-") + f"-{digest(path)}.json")
         if kept.exists():
             continue
@@ -42,9 +48,10 @@ def record(root: Path, room: Path, end: float, say: Any) -> bool:
     return True
 
 
-def test_files(root: Path) -> list[Path]:
-    """Return the test files whose tests are run against changes."""
-    return sorted(path for name in TESTED for path in (root / "tests" / name).rglob("test_*.py"))
+def test_files(root: Path, room: str) -> list[Path]:
+    """Return the test files of a room."""
+    places = [root / "tests" / name for name in (KERNELS if room == "cpp" else [room])]
+    return sorted(path for at in places for path in ([at] if at.is_file() else at.rglob("test_*.py")))
 
 
 def _watch(root: Path, path: Path, kept: Path) -> int:

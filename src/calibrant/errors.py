@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -67,6 +69,17 @@ class FileProblem(CalibrantError):
 
 class MissingExtra(CalibrantError, ImportError):
     """An optional dependency that is not installed; the message names the extra."""
+
+
+@contextmanager
+def reading_state(what: str) -> Iterator[None]:
+    """Refuse plain values that nothing of ours has written: whatever goes wrong while they are read means them."""
+    try:
+        yield
+    except CalibrantError:
+        raise
+    except (ArithmeticError, AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:
+        raise FileProblem(f"this is no {what}", seen=f"{type(error).__name__}: {error}"[:120]) from error
 
 
 def import_extra(module: str, extra: str, what: str) -> Any:

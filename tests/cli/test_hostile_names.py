@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from calibrant.cli.commands.apply import _is_formula
 from calibrant.cli.main import program
 from calibrant.cli.output import visible
 
@@ -40,11 +41,32 @@ def test_terminals_are_not_obeyed(table):
     assert max(map(len, shown.splitlines())) < 2000
 
 
+def test_a_table_keeps_names_as_they_are_and_says_which_are_formulas(table):
+    saved, out = table.with_name("m.calibrant"), table.with_name("out.csv")
+    run("fit", table, "--method", "ts", "--kind", "probs", "-o", saved)
+    shown = run("apply", saved, table, "-o", out)
+    assert "a name like =cmd() is a formula" in shown
+    with open(out, newline="") as file:
+        header, *rows = list(csv.reader(file))
+    assert header[7:] == [f"calibrated_{name}" for name in sorted(NAMES)] or header[7:] == [
+        f"calibrated_{name}" for name in NAMES
+    ]
+    assert {row[6] for row in rows} <= set(NAMES)
+    assert "formula" not in run("apply", saved, table, "-o", table.with_name("out.jsonl"))
+
+
+@pytest.mark.parametrize("name", ["-1", "+2.5", "1e5", "cat", "a=b"])
+def test_numbers_and_words_are_no_formulas(name):
+    assert not _is_formula(name)
+    assert _is_formula(f"@{name}")
+
+
 def test_a_page_escapes_names(table):
     page = table.with_name("r.html")
     run("report", table, "--kind", "probs", "-o", page, "--methods", "ts")
     text = page.read_text()
     assert "<script>alert(1)" not in text
+    assert not {"\x1b", "\x07", "\u202e"} & set(text)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,10 +1,5 @@
 """Wrong calls of the compiled core end in an exception, not in the end of the process; `fuzz.kernels` has more."""
 
-import os
-import signal
-import threading
-import time
-
 import numpy as np
 import pytest
 
@@ -94,18 +89,3 @@ def test_values_are_found_among_knots_that_are_nearly_one():
     values = np.array([0.0, 0.5, 1.0])
     _core.isotonic_apply(x, np.zeros(1, np.int64), np.array([0, 3]), knots, values, True, 0.0, 1, out)
     np.testing.assert_array_equal(out[:5, 0], [0.0, 0.0, 0.5, 1.0, 1.0])
-
-
-@pytest.mark.skipif(os.name != "posix", reason="signals are sent as POSIX does")
-@pytest.mark.parametrize("threads", [1, 2])
-def test_ctrl_c_stops_a_long_kernel(threads):
-    """One kernel of minutes, interrupted after a moment; ten seconds are for a machine that has other things to do."""
-    rng = np.random.default_rng(0)
-    logits = rng.normal(size=(200_000, 4))
-    sender = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-    sender.start()
-    start = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        _core.keep_probabilities(logits, 0, 100.0, 2**16, threads)
-    sender.join()
-    assert time.monotonic() - start < 10

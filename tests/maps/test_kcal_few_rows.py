@@ -135,3 +135,16 @@ def test_a_training_never_ends_behind_its_start(few):
     assert min(fitted.projection_losses_) <= fitted.projection_losses_[0]
     if min(fitted.projection_losses_) == fitted.projection_losses_[0]:
         np.testing.assert_allclose(fitted.projection_["weight"], start.projection_["weight"], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("how", ["pca", "lda"])
+@pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+def test_few_rows_of_many_columns_are_projected_within_their_span(how, monkeypatch):
+    """The basis of the rows saves the decomposition of all columns, and gives the same answers as it."""
+    rng = np.random.default_rng(0)
+    y = np.arange(30) % 3
+    x = rng.normal(size=(30, 150)) + 0.5 * np.eye(3, 150)[y]
+    new = rng.normal(size=(20, 150))
+    within = KCal(how, dim=2).fit(x, y).predict_proba(new)
+    monkeypatch.setattr("calibrant.maps.projection._span", lambda *_: None)
+    np.testing.assert_allclose(within, KCal(how, dim=2).fit(x, y).predict_proba(new), atol=1e-6)

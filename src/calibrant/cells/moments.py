@@ -9,10 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import inner
+from ..errors import FileProblem, reading_state
 
 __all__ = ["Moments", "moments_of"]
 
 Floats = NDArray[np.float64]
+
+
+_NUMBERS = ("weight", "squares", "first", "second", "third", "shift", "infinite")  # all finite
 
 
 @dataclass(frozen=True)
@@ -96,8 +100,17 @@ class Moments:
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> Moments:
-        """Return what `to_dict` told."""
-        return cls(**given)
+        """Return what `to_dict` told; what it cannot have told is refused."""
+        with reading_state("sum of moments"):
+            found = cls(**given)
+            told = np.array([getattr(found, name) for name in _NUMBERS], dtype=np.float64)
+            good = bool(np.isfinite(told).all()) and found.weight >= 0 and found.squares >= 0 and found.second >= 0
+            good &= 0 <= found.infinite <= found.weight and not np.isnan(found.least) and type(found.whole) is bool
+            slack = 1e-9 * (abs(found.shift) + abs(found.least))
+            good = good and (found.weight == 0 or found.mean >= found.least - slack)
+            if not good or any(isinstance(getattr(found, name), (bool, str)) for name in (*_NUMBERS, "least")):
+                raise FileProblem("this is no sum of moments", seen="numbers that contradict each other")
+            return found
 
 
 def moments_of(values: Floats, weights: Floats | None, shift: float | None = None) -> Moments:

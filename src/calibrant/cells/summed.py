@@ -9,12 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import FileProblem, reading_state
+from ..parameters import Integer
 from .pairs import Pairs
 
 __all__ = ["CELLS", "SummedCells", "summed"]
 
 Floats = NDArray[np.float64]
 CELLS = 512  # distinct scores that are kept as they are, and steps of the grid beyond: some 10 KB of JSON
+
+
+_WEIGHT = 1e100  # of a cell, or one over it: beyond, products overflow
+_ROWS = 1e15  # of a cell: more than can be counted
+_ROUNDED = 1e-6  # by which sums may contradict each other: they are rounded in another order
 
 
 @lru_cache(maxsize=16)
@@ -70,8 +77,21 @@ class SummedCells:
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> SummedCells:
-        """Return what `to_dict` told."""
-        return cls(np.array(given["table"], dtype=np.float64).reshape(4, -1), bool(given["exact"]), int(given["bins"]))
+        """Return what `to_dict` told; what it cannot have told is refused."""
+        with reading_state("table of summed cells"):
+            table = np.array(given["table"], dtype=np.float64).reshape(4, -1)
+            score, weight, happened, squares = table
+            good = bool(np.isfinite(table).all() and (np.diff(score) >= 0).all())
+            good &= bool(((score >= -_ROUNDED) & (score <= 1 + _ROUNDED)).all())
+            good &= bool(((weight > 1 / _WEIGHT) & (weight < _WEIGHT)).all())
+            with np.errstate(all="ignore"):
+                rows = weight * weight / squares  # as many as the weights of a cell are worth: one at least
+            good &= bool(((rows > 1 - _ROUNDED) & (rows < _ROWS)).all())
+            good &= bool(((happened >= 0) & (happened <= weight * (1 + _ROUNDED))).all())
+            good &= Integer(1).accepts(given["bins"]) and given["bins"] <= 10**6 and type(given["exact"]) is bool
+            if not good:
+                raise FileProblem("this is no table of summed cells", seen="numbers that contradict each other")
+            return cls(table, given["exact"], given["bins"])
 
 
 def summed(pairs: Pairs, bins: int = 15) -> SummedCells:

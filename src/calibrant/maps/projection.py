@@ -92,7 +92,7 @@ def learn(
     scale = np.where(scale > 1e-12 * (1 + np.abs(mean)), scale, 1.0)
     rounded = np.rint((sample.logits - mean) / scale * _GRID) / _GRID
     standard, _ = merged(Block(rounded, sample.labels, sample.weights, sample.n_classes))
-    weight = _pca(standard, dimensions) if how == "pca" else _lda(standard, dimensions)
+    weight = _signed(_pca(standard, dimensions) if how == "pca" else _lda(standard, dimensions))
     weight /= _width(standard, weight)
     bias, mix, losses = np.zeros(len(weight)), np.empty((0, len(weight))), list[float]()
     if how in TRAINED:
@@ -114,10 +114,24 @@ def _width(sample: Block, weight: Array) -> float:
     return best_bandwidth([leave_one_out(support, np.zeros(few.n))], spread_of(points, few.weights))
 
 
+def _span(sample: Block, dimensions: int) -> Array | None:
+    """Return an orthonormal basis, by column, of the rows and some directions more; None where it would not be smaller.
+
+    A few rows of many columns differ in no other direction, and a decomposition there takes the cube of their number,
+    not that of the columns.
+    """
+    rows = sample.logits[sample.weight_array > 0]
+    if 2 * (len(rows) + dimensions) > rows.shape[1]:
+        return None
+    return np.linalg.qr(np.concatenate([rows.T, np.eye(rows.shape[1], dimensions)], axis=1))[0]
+
+
 def _pca(sample: Block, dimensions: int) -> Array:
-    rows = sample.logits
+    basis = _span(sample, dimensions)
+    rows = sample.logits if basis is None else sample.logits @ basis
     values, vectors = np.linalg.eigh((rows.T * sample.weight_array) @ rows / sample.total_weight)
-    return _signed(vectors[:, np.argsort(values)[::-1][:dimensions]].T)
+    directions = vectors[:, np.argsort(values)[::-1][:dimensions]]
+    return (directions if basis is None else basis @ directions).T
 
 
 def _signed(directions: Array) -> Array:
@@ -128,7 +142,8 @@ def _signed(directions: Array) -> Array:
 
 def _lda(sample: Block, dimensions: int) -> Array:
     """Whiten within classes, shrunk a little; then the directions between the class means, padded by others."""
-    rows, weights = sample.logits, sample.weight_array
+    basis, columns, weights = _span(sample, dimensions), sample.logits.shape[1], sample.weight_array
+    rows = sample.logits if basis is None else sample.logits @ basis
     classes, place = np.unique(sample.labels, return_inverse=True)
     counts = np.bincount(place, weights)
     totals = np.zeros((len(classes), rows.shape[1]))
@@ -136,10 +151,11 @@ def _lda(sample: Block, dimensions: int) -> Array:
     means = totals / counts[:, None]
     centred = rows - means[place]
     within = (centred.T * weights) @ centred / max(1.0, counts.sum() - len(classes))
-    share = max(0.1, len(within) / (len(within) + max(1.0, counts.sum() - len(classes))))
-    shrunk = (1.0 - share) * within + share * max(np.trace(within) / len(within), 1e-6) * np.eye(len(within))
+    share = max(0.1, columns / (columns + max(1.0, counts.sum() - len(classes))))
+    shrunk = (1.0 - share) * within + share * max(np.trace(within) / columns, 1e-6) * np.eye(len(within))
     values, vectors = np.linalg.eigh(shrunk)
     whiten = vectors / np.sqrt(np.maximum(values, 1e-12))
     between = (means - counts @ means / counts.sum()) @ whiten * np.sqrt(counts / counts.sum())[:, None]
     _, _, directions = np.linalg.svd(between, full_matrices=True)
-    return _signed((whiten @ directions[:dimensions].T).T)
+    found = whiten @ directions[:dimensions].T
+    return (found if basis is None else basis @ found).T

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..cells.edges import check_edges
 from ..cells.moments import moments_of
-from ..errors import InvalidInput
+from ..errors import FileProblem, InvalidInput, reading_state
 from ..validation import as_groups
 from .decisions.net_benefit import curve_of_decisions
 from .estimators.binned import binned
@@ -205,12 +205,17 @@ class Measuring:
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> Measuring:
-        """Return the state that `to_dict` told."""
-        if given.get("format") != FORMAT:
-            raise InvalidInput("this is no state of a measurement", seen=repr(given)[:80], allowed=f"format {FORMAT}")
-        made = cls(**given["settings"])
-        made.summary = None if given["summary"] is None else CellForecasts.from_dict(given["summary"])
-        return made
+        """Return the state that `to_dict` told; what it cannot have told is refused."""
+        with reading_state("state of a measurement"):
+            if given.get("format") != FORMAT:
+                seen = repr(given)[:80]
+                raise InvalidInput("this is no state of a measurement", seen=seen, allowed=f"format {FORMAT}")
+            made = cls(**given["settings"])
+            if given["summary"] is not None:
+                made.summary = CellForecasts.from_dict(given["summary"])
+                if not made.summary.n or not made.summary.cells[0].table.size:
+                    raise FileProblem("this is no state of a measurement", seen="sums of no rows")
+            return made
 
 
 def measured(forecasts: Any, settings: Settings) -> Measurement:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..cells.edges import fixed_edges
 from ..cells.moments import Moments, moments_of
 from ..cells.summed import SummedCells, summed
-from ..errors import InvalidInput
+from ..errors import FileProblem, InvalidInput, reading_state
 from .estimators.calibration_error import check_estimator, default_norm, error_of, error_of_pairs, option_of, spelt
 from .estimators.norms import Norm
 from .estimators.sums import FROM_SUMS, error_from_sums, group_sums, power_mean
@@ -43,8 +43,15 @@ class BinSums:
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> BinSums:
-        """Return what `to_dict` told."""
-        return cls(np.array(given["sums"], dtype=np.float64))
+        """Return what `to_dict` told; what it cannot have told is refused."""
+        with reading_state("sum by bin"):
+            sums = np.array(given["sums"], dtype=np.float64)
+            weights, scores, outcomes = sums
+            most = weights * (1 + 1e-6) + 1e-9  # sums are rounded in another order than the weights
+            good = sums.ndim == 3 and np.isfinite(sums).all() and (sums >= 0).all()
+            if not good or (scores > most).any() or (outcomes > most).any():
+                raise FileProblem("this is no sum by bin", seen="numbers that contradict each other")
+            return cls(sums)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +69,9 @@ class GroupCells:
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> GroupCells:
-        """Return what `to_dict` told."""
-        return cls(tuple(SummedCells.from_dict(group) for group in given["groups"]))
+        """Return what `to_dict` told; what it cannot have told is refused."""
+        with reading_state("group of summed cells"):
+            return cls(tuple(SummedCells.from_dict(group) for group in given["groups"]))
 
 
 Part = BinSums | GroupCells | Moments

@@ -9,7 +9,7 @@ import numpy as np
 from ..cells.edges import fixed_edges
 from ..cells.moments import Moments
 from ..cells.pairs import Pairs
-from ..errors import InvalidInput
+from ..errors import FileProblem, InvalidInput, reading_state
 from .estimators.calibration_error import default_norm, error_of_pairs
 from .estimators.norms import Norm
 from .estimators.sums import FROM_SUMS, power_mean
@@ -95,14 +95,23 @@ class State:
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> State:
-        """Return the state that `to_dict` told."""
-        if given.get("format") != FORMAT or given.get("metric") not in TABLE:
-            raise InvalidInput("this is no state of a metric", seen=repr(given)[:80], allowed=f"format {FORMAT}")
-        made = state(given["metric"], **given["options"])
-        if given["part"] is not None:
-            made.part = _PARTS[given["kind"]].from_dict(given["part"])
-            made.classes, made.is_event = np.asarray(given["classes"]), given["is_event"]
-        return made
+        """Return the state that `to_dict` told; what it cannot have told is refused."""
+        with reading_state("state of a metric"):
+            if given.get("format") != FORMAT or given.get("metric") not in TABLE:
+                raise InvalidInput("this is no state of a metric", seen=repr(given)[:80], allowed=f"format {FORMAT}")
+            made = state(given["metric"], **given["options"])
+            if given["part"] is None:
+                return made
+            classes, is_event = np.asarray(given["classes"]), bool(given["is_event"])
+            part = _PARTS[given["kind"]].from_dict(given["part"])
+            # A row of any such classes is kept in sums of the same kind and size.
+            row = (classes[-1:], np.full(1, 0.5) if is_event else np.full((1, len(classes)), 1 / len(classes)))
+            like = state(given["metric"], **given["options"]).update(*row, classes=classes)
+            empty = isinstance(part, Moments) and not part.weight
+            if empty or type(like.part) is not type(part) or _size(like.part) != _size(part):
+                raise FileProblem("this is no state of a metric", seen="sums of another metric, or of other classes")
+            made.part, made.classes, made.is_event = part, like.classes, is_event
+            return made
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value!r}" for name, value in self.options.items())
@@ -207,3 +216,8 @@ def _pairs_of(sums: Any) -> Pairs:
     scores = np.clip(score / weight, 0, 1)
     ones = np.repeat([1.0, 0.0], len(weight))
     return Pairs(np.r_[scores, scores], ones, np.r_[outcome, np.maximum(weight - outcome, 0)])
+
+
+def _size(part: Any) -> Any:
+    """Return how many groups, and bins of each, a state keeps sums of."""
+    return part.sums.shape if isinstance(part, BinSums) else len(part.groups) if isinstance(part, GroupCells) else None

@@ -13,6 +13,7 @@ from ..calibrator import Calibrator
 from ..errors import InvalidInput, caution
 from ..fits.judge import tell
 from ..fits.report import FitReport
+from ..invariants import ANY, Fitted, Values
 from ..parameters import AnyOf, Instance, OneOf
 from ..passes import Data
 from ..scanning import Scan
@@ -63,6 +64,14 @@ class ByGroup(Calibrator):
         "map": Instance((Calibrator,), "a calibrator"),
         "groups": AnyOf(OneOf(None), Instance((str,), "the name of a column")),
     }
+    _state: ClassVar[Mapping[str, Any]] = {
+        "map_": Fitted(),
+        "names_": ANY,
+        "effects_": Values("groups", "K+1"),
+        "centre_": Values("K"),
+        "variances_": Values(2, low=0.0),
+        "effective_": Values("groups", low=0.0),
+    }
     map_: Calibrator
     names_: NDArray[Any]
     effects_: Array
@@ -82,6 +91,12 @@ class ByGroup(Calibrator):
         self.map = map
         self.groups = groups
         super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+
+    def _check_state(self) -> None:
+        """The groups' names are one each."""
+        names, groups = np.asarray(self.names_), len(self.effects_)
+        if names.shape != (groups,) or not all(isinstance(name, (str, int, float, bool)) for name in names.tolist()):
+            raise InvalidInput("ByGroup.names_ is not usable: it must name each group once")
 
     @property
     def traits(self) -> Traits:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -94,7 +95,11 @@ def report(
     else:
         text = _template("page.html").render(**_page(result, context))
     with replacing(path) as out:
-        out.write(text.encode())
+        out.write(_OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode())
+
+
+# Control characters and marks of direction, which names may hold: written out, as in a JSON string, and not obeyed.
+_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def _template(name: str) -> Any:

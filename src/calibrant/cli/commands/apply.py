@@ -45,8 +45,23 @@ def command(
     data = with_classes_of(fitted, read_data(file, names, every_part=True))
     parts = {name: predict(fitted, data, rows) for name, rows in data.parts.items()}
     write_probabilities(output, data, parts, prefix)
+    if formulas := [name for name in data.class_names if _is_formula(name)] if _is_text(output) else []:
+        say(f"note: to a spreadsheet a name like {formulas[0][:40]} is a formula: import its column as text", quiet)
     rows = {name or "all": len(p) for name, p in parts.items()}
     if as_json:
         print_json("apply", calibrator=calibrator, file=file, output=output, rows=rows)
     elif output != "-":
         say(f"{sum(rows.values())} rows corrected; saved to {output}", quiet)
+
+
+def _is_text(output: str) -> bool:
+    return output.lower().removesuffix(".gz").endswith((".csv", ".tsv"))
+
+
+def _is_formula(name: str) -> bool:
+    """Whether a spreadsheet computes a cell with this text: it begins with a sign of one, and is no number."""
+    try:
+        float(name)
+    except ValueError:
+        return name.startswith(("=", "+", "-", "@", "\t", "\r"))
+    return False

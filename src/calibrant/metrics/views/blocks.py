@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from ...cells.moments import Moments
 from ...cells.pairs import Pairs
 from ...cells.summed import SummedCells, summed
-from ...errors import InvalidInput
+from ...errors import FileProblem, InvalidInput
+from ...parameters import Integer
 from .forecasts import Forecasts
 
 __all__ = ["CellForecasts", "refuse_other_classes", "summarised"]
@@ -88,10 +89,14 @@ class CellForecasts:
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> CellForecasts:
-        """Return what `to_dict` told."""
+        """Return what `to_dict` told; what it cannot have told is refused."""
         cells = tuple(SummedCells.from_dict(part) for part in given["cells"])
         losses = {name: Moments.from_dict(found) for name, found in given["losses"].items()}
-        return cls(int(given["n"]), cells, losses, np.asarray(given["classes"]), bool(given["is_event"]))
+        classes, is_event = np.asarray(given["classes"]), bool(given["is_event"])
+        good = classes.ndim == 1 and len(cells) == (1 if is_event else 1 + len(classes))
+        if not good or set(losses) != {"brier", "nll"} or not Integer(0).accepts(given["n"]):
+            raise FileProblem("this is no state of a measurement", seen="parts that do not belong together")
+        return cls(given["n"], cells, losses, classes, is_event)
 
 
 def summarised(forecasts: Forecasts, losses: dict[str, Moments], bins: int = 15) -> CellForecasts:
