@@ -198,3 +198,33 @@ def test_the_table_of_a_class_is_what_is_checked():
     fitted.temperature_ = float("nan")
     with pytest.raises(InvalidInput, match="temperature_"):
         check_state(fitted)
+
+
+def test_every_class_that_a_file_can_name_declares_its_state():
+    def below(kind):
+        for other in kind.__subclasses__():
+            yield other
+            yield from below(other)
+
+    ours = [
+        kind for kind in below(Calibrator) if kind.__module__.startswith("calibrant.") and "_identifier" in vars(kind)
+    ]
+    assert len(ours) > 20
+    assert [kind.__name__ for kind in ours if kind._state is None] == []
+
+
+@pytest.mark.parametrize(
+    ("key", "change"),
+    [
+        ("effects_", lambda a: a[:, :-1]),
+        ("effects_", lambda a: a * np.nan),
+        ("centre_", lambda a: a[:1]),
+        ("effective_", lambda a: -a),
+        ("names_", lambda a: a[:1]),
+    ],
+)
+def test_groups_that_contradict_themselves_are_refused(tmp_path, key, change):
+    fitted = calibrant.ByGroup(calibrant.make("ts")).fit(Z, Y, groups=np.arange(60) % 3)
+    setattr(fitted, key, change(getattr(fitted, key)))
+    with pytest.raises(CalibrantError, match="ByGroup"):
+        read(tmp_path, to_bytes(fitted))

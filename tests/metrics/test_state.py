@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 from calibrant import metrics
-from calibrant.errors import InvalidInput
+from calibrant.errors import CalibrantError, InvalidInput
 from calibrant.metrics import BinnedState, calibration_error, cwece, ece
+from calibrant.metrics.measuring import Measuring
 from calibrant.metrics.metric import Vector
+from calibrant.metrics.state import State
+from calibrant.metrics.state import state as metrics_state
 from calibrant.metrics.table import TABLE
 from calibrant.metrics.views import forecasts
 from calibrant.testing import check_merging
@@ -179,3 +182,60 @@ def test_measure_validates_once(rng, monkeypatch):
     p = rng.dirichlet(np.ones(3), 200)
     metrics.measure(rng.integers(0, 3, 200), p, resamples=50)
     assert len(calls) == 1
+
+
+FORGERIES = [
+    ("part", None, "groups"),
+    ("part", "sums", [[[1.0]], [[2.0]], [[0.5]]]),
+    ("part", "sums", "x"),
+    ("kind", None, "moments"),
+    ("classes", None, [0]),
+    ("classes", None, [1e300, 0.0, 2.0]),
+    ("options", None, {"no": 1}),
+    ("metric", None, "brier"),
+]
+
+
+@pytest.mark.parametrize(("place", "inside", "value"), FORGERIES)
+def test_states_that_contradict_themselves_are_refused(rows, place, inside, value):
+    y, p, _ = rows
+    told = json.loads(json.dumps(metrics_state("cwece").update(y, p).to_dict()))
+    assert State.from_dict(told).finalise() == pytest.approx(cwece(y, p))
+    (told[place] if inside else told)[inside or place] = value
+    with pytest.raises(CalibrantError):
+        State.from_dict(told)
+
+
+@pytest.mark.parametrize(
+    ("row", "value"),
+    [(0, 1.5), (0, -0.2), (1, 0.0), (1, 1e200), (2, 7.0), (2, -1.0), (3, 1e-300), (3, 1e9), (1, "nan")],
+)
+def test_cells_that_contradict_themselves_are_refused(rows, row, value):
+    y, p, _ = rows
+    told = json.loads(json.dumps(metrics_state("smece").update(y, p).to_dict()))
+    told["part"]["groups"][0]["table"][row][3] = value
+    with pytest.raises(CalibrantError):
+        State.from_dict(told)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("weight", -1.0), ("squares", -1.0), ("shift", "1"), ("least", 9.0), ("infinite", 1e9), ("whole", 1)],
+)
+def test_moments_that_contradict_themselves_are_refused(rows, name, value):
+    y, p, _ = rows
+    told = json.loads(json.dumps(metrics_state("brier").update(y, p).to_dict()))
+    told["part"][name] = value
+    with pytest.raises(CalibrantError):
+        State.from_dict(told)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"), [("n", 0), ("n", "1"), ("cells", []), ("losses", {}), ("classes", [[0, 1]])]
+)
+def test_measurements_that_contradict_themselves_are_refused(rows, place, value):
+    y, p, _ = rows
+    told = json.loads(json.dumps(Measuring(resamples=19).update(y, p).to_dict()))
+    told["summary"][place] = value
+    with pytest.raises(CalibrantError):
+        Measuring.from_dict(told)

@@ -61,3 +61,9 @@ def test_weights_keep_their_proportions():
         as_weights(np.array([1e300, 3e300]), 2, whole=False)
     ordinary = np.array([0.5, 2.0])
     np.testing.assert_array_equal(as_weights(ordinary, 2), ordinary)
+
+
+@pytest.mark.parametrize("label", [1e300, -1e19, 2.0**54])
+def test_labels_that_no_integer_holds_are_refused(label):
+    with pytest.raises(InvalidInput, match="too large to be labels"):
+        calibrant.make("ts").fit(Z, np.where(Y == 0, label, 1.0))
