@@ -191,7 +191,6 @@ FORGERIES = [
     ("kind", None, "moments"),
     ("classes", None, [0]),
     ("classes", None, [1e300, 0.0, 2.0]),
-    ("options", None, {"no": 1}),
     ("metric", None, "brier"),
 ]
 
