@@ -31,9 +31,10 @@ __all__ = ["ByGroup"]
 class ByGroup(Calibrator):
     """softmax(z + α_g + β_g (z - z̄)): the common map's logits z, with a level and a slope of each group's own.
 
-    All groups are fitted with the prior u_g = (α_g, β_g) ~ N(0, T), whose variances maximise the evidence: groups with
-    few rows stay close to the common map, groups with many go where their rows say, and where groups do not differ all
-    of them get the common map. No number of rows is too small. A group that was not seen gets the common map.
+    All groups are fitted with the prior u_g = (α_g, β_g) ~ N((0, m), T), whose variances maximise the evidence, and a
+    shared slope m, as the common map is too flat where groups differ. Groups with few rows stay close to the others,
+    groups with many go where their rows say, and where groups do not differ all of them get the common map. No number
+    of rows is too small. A group that was not seen gets the common map.
 
     Parameters
     ----------
