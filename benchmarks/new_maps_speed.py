@@ -132,7 +132,8 @@ def page(found: dict[str, list[list[float]]]) -> str:
         "# Speed of the new maps on one score", "",
         f"**Verdict.** At 1,000,000 events each fit takes at most {max(shares.values()):.2f} of our isotonic map's "
         f"processor time (the bound of five is {'met' if max(shares.values()) <= 5 else 'missed'}), and one row "
-        f"at most {1e6 * max(rows.values()):.0f} µs (the bound of 100 is {'met' if max(rows.values()) <= 1e-4 else 'missed'}). "
+        f"at most {1e6 * max(rows.values()):.0f} µs (the bound of 100 is "
+        f"{'met' if max(rows.values()) <= 1e-4 else 'missed'}). "
         + (f"Ten times as fast as its peer: missed beside {', '.join(slow)}." if slow else
            "Each is more than ten times as fast as its peer." if ratios else "The peers were not there."),
         "", "| map | fit, processor seconds | of isotonic | one row | the peer's fit | times as long |",
