@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import expit, logit
 
-from calibrant.monitoring.alternatives import Alternatives
+from calibrant.monitoring import Monitor
+from calibrant.monitoring.alternatives import OFFSETS, Alternatives
 from calibrant.monitoring.changes import Changes, conformal_ranks
 from calibrant.monitoring.process import FROM_THE_START, LIFETIME, RUN_LENGTH, advance, empty, join, log_evidence
 from calibrant.monitoring.rows import Rows
-from calibrant.monitoring.sequence import closed_form_log_e, gap_bound, mixing, sub_gaussian_variance
+from calibrant.monitoring.sequence import closed_form_log_e, gap_bound, mixing, offset_ends, sub_gaussian_variance
 from calibrant.monitoring.sums import sums_of
 
 
@@ -178,3 +179,38 @@ def test_a_constant_error_is_no_change():
         state.add(Rows(p, labels, None, None, np.arange(2)), number + 1)
         highest = max(highest, state.log_e)
     assert highest < np.log(20)
+
+
+def log_ratio(offset, p, y):
+    return float((offset * y - np.log1p(p * np.expm1(offset))).sum())
+
+
+@given(st.integers(0, 10_000), st.sampled_from([-1.4, -0.3, 0.0, 0.12, 0.7]), st.sampled_from([3, 40, 600]))
+def test_the_sequence_of_the_offset_holds_every_offset_that_the_bets_have_not_refuted(seed, truth, n):
+    """Computed exactly on a fine grid, no kept offset lies outside, and little that is refuted lies inside."""
+    rng = np.random.default_rng(seed)
+    p = rng.beta(1, 3, n).clip(1e-3, 0.999)
+    y = rng.random(n) < expit(logit(p) + truth)
+    logs = np.array([log_ratio(d, p, y) for d in OFFSETS])
+    low, high = offset_ends(np.array(OFFSETS), logs, 0.05)
+    mean = np.logaddexp.reduce(logs) - np.log(len(logs))
+    grid = np.linspace(-3, 3, 241)
+    kept = grid[[mean - log_ratio(d, p, y) < np.log(20) for d in grid]]
+    assert len(kept) == 0 or (low <= kept.min() + 1e-9 and high >= kept.max() - 1e-9)
+    if len(kept) and kept.min() > -0.75:
+        assert low >= kept.min() - 0.25  # the steps of the offsets there
+
+
+def test_the_offset_that_holds_all_along_is_never_left_more_often_than_promised():
+    left, streams = 0, 300
+    for seed in range(streams):
+        rng = np.random.default_rng([7, seed])
+        monitor = Monitor(0.1)
+        for _ in range(30):
+            p = rng.beta(2, 4, 40)
+            one = monitor.update(rng.random(40) < expit(logit(p) + 0.2), p).findings().all_rows
+            low, high = one.offset_low, one.offset_high
+            if (low is not None and low > 0.2) or (high is not None and high < 0.2):
+                left += 1
+                break
+    assert left <= 0.1 * streams + 3 * np.sqrt(0.09 * streams)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from calibrant import CalibrantError
+from calibrant.errors import FileProblem, InvalidInput
 from calibrant.monitoring import Monitor, OnlineRecalibrator, Pending
 from calibrant.monitoring.saving import digest_of
 
@@ -208,3 +209,35 @@ def test_pending_refuses_what_it_does_not_know_and_counts_what_is_lost():
         pending.labelled(["a"], [1])
     assert pending.feed(monitor, close="drop") == 1
     assert (pending.lost, monitor.findings().rows) == (1, 1)
+
+
+def test_what_waits_is_saved_and_goes_on(tmp_path):
+    pending = Pending()
+    pending.predicted(["a", "b"], [0.2, 0.7], groups=["x", "y"], label="Monday")
+    pending.predicted(["c", "d"], [0.5, 0.25], groups=["x", "x"], sample_weight=[1.0, 0.5])
+    pending.labelled(["b"], [1])
+    pending.save(tmp_path / "waiting.json")
+    again, monitors = Pending.load(tmp_path / "waiting.json"), (Monitor(), Monitor())
+    assert again.waiting == pending.waiting == 3
+    for kept, monitor in zip((pending, again), monitors, strict=True):
+        kept.labelled(["a", "c", "d"], [0, 1, 0])
+        assert kept.feed(monitor) == 2
+    assert monitors[0].log_e == monitors[1].log_e
+    assert monitors[0].findings() == monitors[1].findings()
+
+
+def test_a_changed_file_of_what_waits_is_refused(tmp_path):
+    path, pending = tmp_path / "waiting.json", Pending()
+    pending.predicted(["a"], [0.2])
+    pending.save(path)
+    path.write_text(path.read_text().replace("0.2", "0.3"))
+    with pytest.raises(FileProblem, match="changed"):
+        Pending.load(path)
+    path.write_text('{"kind": "calibrant monitor"}')
+    with pytest.raises(FileProblem, match="no saved Pending"):
+        Pending.load(path)
+    strange = Pending()
+    strange.predicted(["a"], [0.5])
+    strange.labelled(["a"], [float("nan")])
+    with pytest.raises(InvalidInput, match="cannot be saved"):
+        strange.save(path)

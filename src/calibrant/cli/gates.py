@@ -31,7 +31,7 @@ class Gate:
         return self.metric if self.of == "value" else f"{self.metric}.{self.of}"
 
 
-def parse_gates(texts: tuple[str, ...]) -> list[Gate]:
+def parse_gates(texts: tuple[str, ...], such_as: str = '"ece > 0.02", "ece.high > 0.05" or "p < 0.01"') -> list[Gate]:
     """Parse the rules; whether a metric of that name exists is known after measuring."""
     gates = []
     for text in texts:
@@ -41,9 +41,7 @@ def parse_gates(texts: tuple[str, ...]) -> list[Gate]:
         except ValueError:
             limit = math.nan
         if match is None or math.isnan(limit):
-            raise click.BadParameter(
-                f'{text!r} is not a rule such as "ece > 0.02", "ece.high > 0.05" or "p < 0.01"', param_hint="--fail-if"
-            )
+            raise click.BadParameter(f"{text!r} is not a rule such as {such_as}", param_hint="--fail-if")
         gates.append(Gate(match.group(1).replace("-", "_"), match.group(2) or "value", match.group(3), limit))
     return gates
 
@@ -54,8 +52,10 @@ def check_gates(gates: list[Gate], part: dict[str, Any]) -> list[str]:
     failed = []
     for gate in gates:
         if gate.of not in metrics.get(gate.metric, ()):
+            ends = [name for name, told in metrics.items() if "low" in told]
+            which = "all but p" if len(ends) == len(metrics) - 1 else ", ".join(ends)
             raise click.BadParameter(
-                f"no metric {gate.words!r}; allowed: {', '.join(metrics)}; hint: but for p each has .low and .high",
+                f"no metric {gate.words!r}; allowed: {', '.join(metrics)}; hint: {which} can have .low and .high",
                 param_hint="--fail-if",
             )
         value = metrics[gate.metric][gate.of]

@@ -42,8 +42,9 @@ class StreamFindings:
     """One stream: all rows, one class or one group.
 
     ``gap`` is observed - expected a row; ``low`` and ``high`` are the ends of its confidence sequence: they hold at all
-    times at once, for this stream by itself. ``blamed`` streams have evidence enough to raise the alarm on their own,
-    at the one false-alarm rate of the whole monitor.
+    times at once, for this stream by itself. ``offset_low`` and ``offset_high`` are those of a step on the log-odds
+    that would make the probabilities true, if one has held all along; None where nothing bounds it yet. ``blamed``
+    streams have evidence enough to raise the alarm on their own, at the one false-alarm rate of the whole monitor.
     """
 
     name: str
@@ -60,6 +61,16 @@ class StreamFindings:
     shape: str
     size: float
     impossible: int
+    offset_low: float | None = None
+    offset_high: float | None = None
+
+    @property
+    def offset_words(self) -> str:
+        """The ends of the offset's confidence sequence, in words."""
+        if self.offset_low is None and self.offset_high is None:
+            return "not known yet"
+        low, high = ("…" if end is None else f"{end:+.2f}" for end in (self.offset_low, self.offset_high))
+        return f"{low} to {high}"
 
 
 @dataclass(frozen=True)
@@ -157,7 +168,7 @@ def _streams(state: State) -> tuple[StreamFindings, ...]:
         blamed = state.changes is None and math.log(state.shares[name]) + log_e >= s.threshold
         t = stream.total
         figures = (t.rows, t.observed, t.expected, gap, low, high, state.shares[name], log_e, blamed)
-        found.append(StreamFindings(name, *figures, stream.onset(), shape, size, t.impossible))
+        found.append(StreamFindings(name, *figures, stream.onset(), shape, size, t.impossible, *stream.offset(s.level)))
     return (*found[:1], *sorted(found[1:], key=lambda one: -one.log_e))
 
 

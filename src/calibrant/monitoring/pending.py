@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ..errors import InvalidInput
+from ..errors import FileProblem, InvalidInput
 from ..validation import as_array
 from .monitor import Monitor
+from .saving import FORMAT, digest_of, read_document, write_document
 
 __all__ = ["Pending"]
+
+KIND = "calibrant pending"
 
 
 @dataclass(eq=False)
@@ -105,6 +110,38 @@ class Pending:
             self.lost += len(batch.ids) - len(have)
             fed += 1
         return fed
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write what waits as JSON; ids are numbers or texts."""
+        batches = []
+        for batch in self._batches:
+            arrays = [None if part is None else part.tolist() for part in (batch.p, batch.groups, batch.weights)]
+            batches.append([batch.label, batch.ids, *arrays, [list(pair) for pair in batch.outcomes.items()]])
+        try:
+            body = json.loads(json.dumps({"lost": self.lost, "batches": batches}, allow_nan=False))
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(
+                "what waits cannot be saved", seen=str(error)[:80], hint="ids and labels as text"
+            ) from error
+        if body["batches"] != batches:
+            raise InvalidInput("what waits cannot be saved", seen="an id or label that JSON would change")
+        write_document(path, {"kind": KIND, "format": FORMAT, "digest": digest_of(body), **body})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Pending:
+        """Return what `save` wrote; a file that was changed since is refused."""
+        told = read_document(path)
+        known = isinstance(told, dict) and told.get("kind") == KIND and told.get("format") == FORMAT
+        body: dict[str, Any] = {name: told.get(name) for name in ("lost", "batches")} if known else {}
+        if not known or digest_of(body) != told.get("digest"):
+            raise FileProblem(f"{os.fspath(path)} is no saved Pending, or was changed", allowed=f'"kind": "{KIND}"')
+        made = cls()
+        made.lost = body["lost"]
+        for label, ids, p, groups, weights, outcomes in body["batches"]:
+            made.predicted(ids, p, groups=groups, sample_weight=weights, label=label)
+            if outcomes:
+                made.labelled(*zip(*outcomes, strict=True))
+        return made
 
     def _ready(self, close: str | None) -> Iterator[_Waiting]:
         for number, batch in enumerate(list(self._batches)):

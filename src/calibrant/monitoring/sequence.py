@@ -10,7 +10,7 @@ from scipy.special import gammainc, gammaln
 
 from ..types import Array
 
-__all__ = ["closed_form_log_e", "gap_bound", "mixing", "sub_gaussian_variance"]
+__all__ = ["closed_form_log_e", "gap_bound", "mixing", "offset_ends", "sub_gaussian_variance"]
 
 TIGHTEST = 250.0  # the variance (about rows × p(1-p)) where bounds are tightest: a thousand rows of even odds
 
@@ -40,6 +40,30 @@ def _log_mixture(s: float, v: float, rho: float) -> float:
     whole, end = v + rho, s + v + rho
     start = rho * np.log(rho) - gammaln(rho) - np.log(gammainc(rho, rho))
     return float(start + gammaln(whole) + np.log(gammainc(whole, end)) - whole * np.log(end) + s + v)
+
+
+def offset_ends(offsets: Array, log_ratios: Array, alpha: float) -> tuple[float, float]:
+    """Return the ends of the confidence sequence for one offset of the log-odds that has held all along.
+
+    That the forecasts moved by δ are true is betted against with all offsets at equal stakes, E(δ) = mean_j L_j/L_δ;
+    an offset with E(δ) ≥ 1/α is out, and with probability 1 - α the true one never is, at any time (Ville). log L is
+    concave in δ and known at the offsets and at 0 only: between them the chords of the neighbours, drawn on, lie above
+    it, so the sequence is never too narrow. An end is infinite where nothing bounds it yet.
+    """
+    order = np.argsort(np.r_[offsets, 0.0])
+    at, logs = np.r_[offsets, 0.0][order], np.r_[log_ratios, 0.0][order]
+    least = float(np.logaddexp.reduce(log_ratios)) - np.log(len(log_ratios) / alpha)
+    return _lowest(at, logs, least), -_lowest(-at[::-1], logs[::-1], least)
+
+
+def _lowest(at: Array, logs: Array, least: float) -> float:
+    """Return where a concave function, known at some places, can first rise above ``least``."""
+    first = int(np.argmax(logs > least))  # there is one: the mean is not above the largest
+    slopes = np.diff(logs) / np.diff(at)
+    lines = [(first, first)] if first < len(slopes) else []  # a place, and the chord that is drawn on to it
+    lines += [(first - 1, first - 2)] if first >= 2 else []
+    ends = [float(at[i] + (least - logs[i]) / slopes[j]) for i, j in lines if slopes[j] > 0]
+    return max(ends, default=-np.inf) if first == 0 else max([*ends, float(at[first - 1])])
 
 
 def sub_gaussian_variance(p: Array) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 from ..types import Array, Integers
 from .alternatives import Alternatives
 from .process import Starts, advance, empty, join, log_evidence
-from .sequence import closed_form_log_e, gap_bound, mixing
+from .sequence import closed_form_log_e, gap_bound, mixing, offset_ends
 from .sums import Sums
 
 __all__ = ["Stream"]
@@ -91,6 +91,15 @@ class Stream:
         middle = t.observed - t.expected
         low, high = ((middle + side * bound) / t.weight for side in (-1, 1))
         return middle / t.weight, max(low, -1.0), min(high, 1.0)
+
+    def offset(self, alpha: float) -> tuple[float | None, float | None]:
+        """Return the ends of the confidence sequence for one offset of the log-odds; None where nothing bounds it."""
+        count = len(self.alternatives.offsets)
+        if not count or self.total.weight == 0:
+            return None, None
+        ends = offset_ends(np.asarray(self.alternatives.offsets), self.total.log_ratios[:count], alpha)
+        low, high = (end if np.isfinite(end) else None for end in ends)
+        return low, high
 
     def plain(self) -> dict[str, Any]:
         """Return the state as JSON has it; money that is not there (log 0) is null."""

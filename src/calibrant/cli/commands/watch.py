@@ -49,7 +49,13 @@ _SETTINGS = ("alpha", "question", "promise", "clip")
 @click.option("--label", metavar="TEXT", help="Name of the batch; else that of the file.")
 @click.option("--again", is_flag=True, help="Take a file that was fed before.")
 @click.option("--restart", is_flag=True, help="Begin anew with the same settings, as after a refit.")
-@click.option("--fail-if", "gates", multiple=True, metavar="RULE", help="alarm, or a rule; may be repeated.")
+@click.option(
+    "--fail-if",
+    "gates",
+    multiple=True,
+    metavar="RULE",
+    help='alarm, or a rule such as "gap.low > 0.01"; may be repeated.',
+)
 @click.option("--report", "page", callback=writable, metavar="PATH", help="Write an HTML page.")
 @click.option("--picture", callback=writable, metavar="PATH", help="Write a picture (.png, .svg or .pdf).")
 @data_options
@@ -70,7 +76,8 @@ def command(
     **how: Any,
 ) -> int:
     """Feed a monitor with a file, and tell what it found."""
-    rules = parse_gates(tuple("alarm > 0" if rule.strip() == "alarm" else rule for rule in gates))
+    asked = tuple("alarm > 0" if rule.strip() == "alarm" else rule for rule in gates)
+    rules = parse_gates(asked, 'alarm, "gap.low > 0.01" or "p < 0.001"')
     if how["batch"] is not None and how["batch_rows"] is not None:
         raise click.UsageError("--batch and --batch-rows exclude each other")
     from ..watching import State, feed, figures
@@ -147,7 +154,7 @@ def _print(found: Any) -> None:
     print_words(found.verdict)
     print_words(found.advice)
     if len(found.streams) > 1:
-        head = ("", "rows", "observed", "expected", "gap", "from", "to", "log E", "")
+        head = ("", "rows", "observed", "expected", "gap", "from", "to", "log-odds off by", "log E", "")
         body = [
             (
                 one.name,
@@ -155,6 +162,7 @@ def _print(found: Any) -> None:
                 f"{one.observed:,.6g}",
                 f"{one.expected:,.6g}",
                 *(f"{value:+.4f}" for value in (one.gap, one.low, one.high)),
+                one.offset_words,
                 f"{one.log_e:+.2f}",
                 "alarm" if one.blamed else "",
             )
