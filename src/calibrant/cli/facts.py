@@ -24,6 +24,9 @@ def facts(data: Dataset, rows: Rows) -> dict[str, Any]:
     }
     if data.kind == "embeddings":
         return found
+    if rows.labels is not None and rows.labels.ndim == 2:
+        found["labels"], found["outcomes_not_known"] = rows.labels.shape[1], int(np.isnan(rows.labels).sum())
+        return found
     p = softmax(as_scores(rows.scores, data.kind).logits)
     found["exact_zeros"], found["exact_ones"] = int((p == 0).sum()), int((p == 1).sum())
     found["tied_rows"] = int(((p == p.max(axis=1, keepdims=True)).sum(axis=1) > 1).sum())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from ..arrays import softmax
 from ..errors import InvalidInput
@@ -157,8 +158,13 @@ def measured_parts(
 
 
 def _measured(data: Dataset, rows: Rows, fitted: Calibrator | None, seed: int, profile: str) -> Measurement:
-    p, y = probabilities(data, rows, fitted), data.labels(rows)
-    classes = data.classes if p.ndim == 2 and not data.plain_classes else None
+    y = data.labels(rows)
+    if profile == "multilabel":
+        p = rows.scores if fitted is None and data.kind == "probabilities" else _each_event(data, rows, fitted)
+        classes = data.class_names
+    else:
+        p = probabilities(data, rows, fitted)
+        classes = data.classes if p.ndim == 2 and not data.plain_classes else None
     return measure(
         y,
         p,
@@ -169,6 +175,17 @@ def _measured(data: Dataset, rows: Rows, fitted: Calibrator | None, seed: int, p
         random_state=seed,
         profile=profile,
     )
+
+
+def _each_event(data: Dataset, rows: Rows, fitted: Calibrator | None) -> NDArray[Any]:
+    """Return probabilities of events that need not exclude each other, from logits or from a map of such."""
+    if fitted is None:
+        return expit(np.asarray(rows.scores, dtype=np.float64))
+    announce(fitted, data)
+    found = fitted.predict_proba(rows.scores)
+    if found.shape != rows.scores.shape:
+        raise InvalidInput("this map is not one of several events", seen=fitted.called, hint="fit MultiLabel on them")
+    return found
 
 
 def plain_figures(found: Measurement) -> dict[str, Any]:
@@ -188,5 +205,6 @@ def plain_figures(found: Measurement) -> dict[str, Any]:
         "metrics": figures,
         "test": test,
         **({} if found.profile == "default" else {"profile": found.profile}),
+        **({} if found.labels is None else {"labels": plain(found.labels.to_dict())}),
         **({} if found.group_findings is None else {"groups": plain(found.group_findings.to_dict())}),
     }

@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 
-PROFILES = ("default", "risk", "forecast")  # of measuring; several labels a row have no file format yet
+PROFILES = ("default", "risk", "forecast", "multilabel")  # of measuring
 
 
 def common(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -129,11 +129,11 @@ def writable(ctx: click.Context, parameter: click.Parameter, path: str | None) -
     return path
 
 
-def read_data(path: str, names: dict[str, Any], *, every_part: bool = False) -> Any:
-    """Read a data file with the names the user gave."""
+def read_data(path: str, names: dict[str, Any], **how: Any) -> Any:
+    """Read a data file with the names the user gave; ``how`` is ``every_part`` and ``several`` of `calibrant.files`."""
     from ..files import read
 
-    return read(path, **names, every_part=every_part)
+    return read(path, **names, **how)
 
 
 _SAY_NOTHING = ("as_json", "quiet", "threads")  # options that change no figure

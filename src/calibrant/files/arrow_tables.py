@@ -64,7 +64,10 @@ def _read(path: str, names: Names, load: Callable[[], Any]) -> Found:
         blocks = [values(column) for column in columns]
         return blocks[0] if len(blocks) == 1 else np.column_stack(blocks)
 
-    return table_pieces(Table(path, table.column_names, numbers, values, table), names)
+    def items(column: str) -> list[Any]:
+        return table.column(column).to_pylist()
+
+    return table_pieces(Table(path, table.column_names, numbers, values, table, items=items), names)
 
 
 def _is_nested(kind: Any) -> bool:

@@ -30,6 +30,8 @@ def assemble(path: str, found: Found, names: Names, digest: str) -> Dataset:
     if len(set(kinds.values())) > 1:
         raise InvalidInput(f"{path} holds logits in one part and probabilities in another", seen=str(kinds))
     kind = next(iter(kinds.values()))
+    if names.several:
+        return _several(path, parts, kind, names, Dataset(path, kind, {}, np.arange(0), [], digest, (), found.table))
     for group in parts.values():
         with _naming_lines(lines, [group["scores"]]):
             group["scores"] = unrounded(path, group["scores"], kind, names)
@@ -40,6 +42,27 @@ def assemble(path: str, found: Found, names: Names, digest: str) -> Dataset:
     used = {name for group in parts.values() for piece in group.values() for name in (piece.key, *piece.sources)}
     unused = tuple(key for key in found.keys if key not in used)
     return Dataset(path, kind, rows, classes, class_names, digest, unused, found.table)
+
+
+def _several(path: str, parts: dict[str, Group], kind: str, names: Names, empty: Dataset) -> Dataset:
+    """Return rows with several labels: the columns of labels in the order of those of the scores."""
+    rows, shown = {}, [""]
+    for part, group in parts.items():
+        scores, labels = group["scores"], group.get("labels")
+        if labels is None or labels.values.ndim != 2 or labels.values.shape != scores.values.shape:
+            raise InvalidInput(
+                f"{path}: several labels a row need a column of outcomes for each of the scores",
+                seen=f"scores {scores.values.shape}, labels {'none' if labels is None else labels.values.shape}",
+                hint="name them by --scores and --labels: a prefix, a pattern such as 'y_*', or a list a,b,c",
+            )
+        percent = names.percent or scores.percent
+        group["scores"] = replace(scores, values=from_percent(scores.values)) if percent else scores
+        shown = list(scores.columns or labels.columns or map(str, range(labels.values.shape[1])))
+        if labels.columns is not None and set(labels.columns) == set(shown):
+            order = [labels.columns.index(name) for name in shown]
+            group["labels"] = replace(labels, values=labels.values[:, order])
+        rows[part] = _rows(group)
+    return replace(empty, parts=rows, classes=np.asarray(shown), class_names=shown)
 
 
 @contextmanager

@@ -29,6 +29,7 @@ class Names:
     part: str | None = None
     percent: bool = False
     every_part: bool = False
+    several: bool = False  # events that need not exclude each other: a column of labels for each of the scores
 
 
 @dataclass(frozen=True, eq=False)

@@ -55,6 +55,7 @@ def read(
     part: str | None = None,
     percent: bool = False,
     every_part: bool = False,
+    several: bool = False,
     allow_torch: bool = False,
 ) -> Dataset:
     """Read scores, labels and what belongs to them. Nothing is ever unpickled, and no kind is guessed.
@@ -75,6 +76,8 @@ def read(
         Probabilities are written as percentages; a percent sign in the cells of a text says so too.
     every_part : bool
         Return a training part beside validation and test parts too.
+    several : bool
+        Rows have several labels: a column of outcomes (0, 1, or empty where not known) for each of the scores.
     allow_torch : bool
         Read .pt files, with torch's weights-only loader.
     """
@@ -89,7 +92,9 @@ def read(
             f"{name} is a torch file, and those hold pickles",
             hint="pass --allow-torch to read it with torch's weights-only loader, or save as .npz",
         )
-    names = Names(_KINDS[kind], scores, labels, embeddings, weights, groups, clusters, part, percent, every_part)
+    names = Names(
+        _KINDS[kind], scores, labels, embeddings, weights, groups, clusters, part, percent, every_part, several
+    )
     return assemble(name, _READERS[suffix](io.BytesIO(data), name, names), names, digest)
 
 

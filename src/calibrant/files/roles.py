@@ -52,10 +52,10 @@ def part_name(text: str) -> str:
     return next((part for part, words in _PARTS.items() if text.lower() in words), text)
 
 
-def score_prefix(column: str) -> tuple[str, str] | None:
+def score_prefix(column: str, roles: tuple[str, ...] = SCORE_ROLES) -> tuple[str, str] | None:
     """Return (prefix with its separator, role) of a column such as ``prob_cat`` or ``logits.3``; None for others."""
     lower = column.lower()
-    for role in SCORE_ROLES:
+    for role in roles:
         for word in (*_ROLES[role], *(_PREFIXES if role == "probabilities" else ())):
             rest = lower[len(word) :]
             if lower.startswith(word) and len(rest) > 1 and rest[0] in "_.: -":

@@ -25,8 +25,9 @@ class Table:
     ----------
     path : str
     columns : sequence of str
-    numbers, values : callable
-        ``numbers`` gives one column or an (n, m) block of several, ``values`` one of any type.
+    numbers, values, items : callable
+        ``numbers`` gives one column or an (n, m) block of several, ``values`` one of any type; ``items`` is a list of
+        what stands in a column, None or an empty text where nothing does.
     content : object
         What the reader of this format has read, for `calibrant.files.writing`, which adds columns to it.
     lines : sequence of int or None
@@ -42,6 +43,7 @@ class Table:
     content: Any
     lines: Sequence[int] | None = None
     percent: Callable[[Sequence[str]], bool] | None = None
+    items: Callable[[str], list[Any]] | None = None
 
 
 def table_pieces(table: Table, names: Names) -> Found:
@@ -52,7 +54,9 @@ def table_pieces(table: Table, names: Names) -> Found:
         percent = table.percent is not None and table.percent(columns)
         pieces.append(Piece(key, role, "", table.numbers(columns), classes, tuple(columns), percent=percent))
     taken = {piece.key for piece in pieces}
-    for role in ("labels", "embeddings", "weights", "groups", "clusters"):
+    if names.several:
+        pieces.append(_several_labels(table, names.labels, {c for piece in pieces for c in piece.sources}))
+    for role in ("labels", "embeddings", "weights", "groups", "clusters")[int(names.several) :]:
         column = _one_column(table, role, getattr(names, role), taken)
         if column is not None:
             numeric = role in ("embeddings", "weights")
@@ -85,7 +89,59 @@ def _score_columns(table: Table, names: Names) -> list[tuple[str, str, list[str]
     return [(key, role, columns) for (key, role), columns in groups.items()]
 
 
+def _several_labels(table: Table, wanted: str | None, taken: set[str]) -> Piece:
+    """The columns of labels, one for each event; NaN where an outcome is not known."""
+    if wanted is None:
+        known = [c for c in table.columns if c not in taken]
+        found = {c: score_prefix(c, ("labels",)) for c in known}
+        prefixes = list(dict.fromkeys(prefix[0] for prefix in found.values() if prefix))
+        alone = [c for c in known if role_of(c) == ("labels", "")]
+        if len(prefixes) + len(alone) != 1:
+            raise InvalidInput(
+                f"{table.path}: which columns hold the labels is not said by their names",
+                seen=", ".join(list(table.columns)[:12]),
+                hint="name them by --labels: a prefix, a pattern such as 'y_*', or a list a,b,c",
+            )
+        wanted = (prefixes + alone)[0]
+    columns = _named_columns(table, wanted, "labels")
+    blocks = [_outcomes(table, column) for column in columns]
+    values = blocks[0] if len(blocks) == 1 and blocks[0].ndim == 2 else np.column_stack(blocks)
+    own = _without_pattern(columns, wanted) if len(columns) > 1 else None
+    return Piece(wanted, "labels", "", values, own, tuple(columns))
+
+
+_UNKNOWN = ("", "nan", "na", "null", "none", "?")
+
+
+def _outcomes(table: Table, column: str) -> NDArray[np.float64]:
+    """Return a column of 0, 1, truth values or nothing; of lists, a matrix."""
+    items = table.values(column).tolist() if table.items is None else table.items(column)
+    if items and isinstance(items[0], list):
+        return as_lists(table.path, column, items, table.lines)
+    words = {"true": 1.0, "false": 0.0, **dict.fromkeys(_UNKNOWN, np.nan)}
+    found = np.empty(len(items))
+    for row, item in enumerate(items):
+        text = str(item).strip().lower()
+        try:
+            found[row] = words[text] if text in words else float(text)
+        except ValueError:
+            where = f"row {row}" if table.lines is None else f"line {table.lines[row]}"
+            raise InvalidInput(
+                f"{table.path}: column {column} must hold outcomes",
+                seen=f"{text[:40]!r} in {where}",
+                allowed="0, 1, or an empty cell where not known",
+            ) from None
+    return found
+
+
 def _named_scores(table: Table, wanted: str) -> tuple[str, str, list[str]]:
+    columns = _named_columns(table, wanted, "scores")
+    prefix, whole = score_prefix(columns[0]), role_of(columns[0])
+    role = prefix[1] if prefix else whole[0] if whole else "scores"
+    return wanted, role if role in SCORE_ROLES else "scores", columns
+
+
+def _named_columns(table: Table, wanted: str, role: str) -> list[str]:
     if wanted in table.columns:
         columns = [wanted]
     elif "," in wanted:
@@ -99,11 +155,9 @@ def _named_scores(table: Table, wanted: str) -> tuple[str, str, list[str]]:
         raise InvalidInput(
             f"{table.path} has no column {missing[0] if missing else wanted!r}",
             seen=", ".join(list(table.columns)[:12]),
-            hint="--scores takes a column, a prefix, a pattern such as 'p_*', or a list a,b,c",
+            hint=f"--{role} takes a column, a prefix, a pattern such as 'p_*', or a list a,b,c",
         )
-    prefix, whole = score_prefix(columns[0]), role_of(columns[0])
-    role = prefix[1] if prefix else whole[0] if whole else "scores"
-    return wanted, role if role in SCORE_ROLES else "scores", columns
+    return columns
 
 
 def _one_column(table: Table, role: str, wanted: str | None, taken: set[str]) -> str | None:

@@ -71,7 +71,10 @@ def csv_table(
     def values(column: str) -> NDArray[Any]:
         return np.asarray([row[place[column]].strip() for row in rows])
 
-    return Table(path, header, numbers, values, Cells(header, rows, delimiter), lines, percent)
+    def items(column: str) -> list[Any]:
+        return [row[place[column]] for row in rows]
+
+    return Table(path, header, numbers, values, Cells(header, rows, delimiter), lines, percent, items)
 
 
 def _text(file: BinaryIO, path: str) -> str:
@@ -176,7 +179,10 @@ def jsonl_table(path: str, numbered: Sequence[tuple[int, str]]) -> Table:
         blocks = [values(column) for column in columns]
         return blocks[0] if len(blocks) == 1 else np.column_stack(blocks)
 
-    return Table(path, columns, numbers, values, Objects(rows), lines)
+    def items(column: str) -> list[Any]:
+        return [row.get(column) for row in flat]
+
+    return Table(path, columns, numbers, values, Objects(rows), lines, items=items)
 
 
 def _object(path: str, line: int, words: str) -> dict[str, Any]:

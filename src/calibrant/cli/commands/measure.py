@@ -19,8 +19,9 @@ __all__ = ["command"]
     "measure",
     help=COMMANDS["measure"]
     + "\n\nJudges the test part of a split, and the only part otherwise. --profile risk tells what a risk model is "
-    "reported with, --groups every figure by group, --clusters which rows depend on each other. As a gate in a "
-    "pipeline: --fail-if "
+    "reported with, --profile multilabel events that need not exclude each other (--labels names a column for "
+    "each, empty where not known), --groups every figure by group, --clusters which rows depend on each other. As a "
+    "gate in a pipeline: --fail-if "
     '"ece_sweep > 0.02" ends with code 1 when it holds. A rule may also be about an end of an interval ("ece.high > '
     '0.05") or the p-value of the test ("p < 0.01").',
 )
@@ -45,7 +46,7 @@ def command(
     from ..measuring import measured_parts, plain_figures
 
     fitted = None if calibrator is None else _load(calibrator)
-    data = read_data(file, names)
+    data = read_data(file, names, several=profile == "multilabel")
     by_group = names["groups"] is not None
     measured = measured_parts(data, fitted, seed, profile, by_group=by_group)
     found = {name: plain_figures(part) for name, part in measured.items()}
@@ -78,16 +79,33 @@ def _print(file: str, name: str, part: dict[str, Any]) -> None:
     ]
     where = f"{file} ({name})" if name else file
     what = "one event" if part["event"] else f"{part['classes']} classes"
+    what = f"{part['classes']} labels" if "labels" in part else what
     print_words(f"{where}: {part['rows']:,} rows, {what}\n")
     print_table(("", "norm", "value", "95 % interval"), rows)
     for note in notes:
         print_words(f"{_stars({'note': note}, notes).strip()} {note}")
     print_words(f"\n{part['verdict']}")
+    if "labels" in part:
+        _print_labels(part["labels"])
     if "groups" in part:
         print_words("")
         head = ("group", "rows", "seen - said", "interval of all together", "strays, sd", "p")
         print_table(head, [_group(row) for row in part["groups"]["rows"]])
         print_words(f"\n{part['groups']['verdict']}")
+
+
+def _print_labels(found: dict[str, Any]) -> None:
+    head = list(next(iter(found["labels"].values())))
+    by_label = {name: [number(f["estimate"]) for f in told.values()] for name, told in found["labels"].items()}
+    mean = [number(found["macro"][name]["estimate"]) if name in found["macro"] else "" for name in head]
+    print_words("")
+    print_table(("label", *head), [(name, *told) for name, told in by_label.items()] + [("mean over labels", *mean)])
+    words = [f"{found['missing']:,} outcomes are not known and left out."] if found["missing"] else []
+    words += [f"Not in the mean, as they have one outcome only: {', '.join(found['left_out'])}."] * bool(
+        found["left_out"]
+    )
+    if words:
+        print_words("\n" + " ".join(words))
 
 
 def _group(row: dict[str, Any]) -> tuple[str, ...]:

@@ -50,7 +50,7 @@ def command(
     from ...reports import report
     from ..comparing import compared, report_context
 
-    data = read_data(file, names)
+    data = read_data(file, names, several=profile == "multilabel")
     if profile != "default":
         from ..measuring import measured_parts
 
