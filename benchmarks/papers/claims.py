@@ -12,7 +12,7 @@ PAPERS = {
     "002": "I-Max (Patel et al. 2021)",
     "003": "Mitigating bias in calibration error estimation (Roelofs et al. 2022)",
     "004": "Hoki (Jang et al. 2021)",
-    "field": "beyond the papers: ours against the field",
+    "beyond": "ours against the field",
 }
 
 

@@ -39,11 +39,12 @@ MOST_JUDGED = 5000
 
 @dataclass(frozen=True, order=True)
 class Task:
-    """A model, the rows to fit on, and which draw of them."""
+    """A model, the rows to fit on, which draw of them, and how many classes there are."""
 
     source: str
     rows: int
     draw: int
+    classes: int
 
     @property
     def file(self) -> str:
@@ -71,7 +72,7 @@ def tasks(sources: list[str], draws: int) -> list[Task]:
         p, y = probabilities(source)
         for rows in ROWS:
             if len(y) - rows >= 1000 and rows >= 2 * p.shape[1]:
-                found += [Task(source, rows, draw) for draw in range(draws)]
+                found += [Task(source, rows, draw, p.shape[1]) for draw in range(draws)]
     return found
 
 

@@ -25,7 +25,7 @@ STUDIES = {
     "002": ["imax", "kde_edges"],
     "003": ["sweep", "sweep_tables", "sweep_appendix"],
     "004": ["hoki", "hoki_inputs"],
-    "field": ["field"],
+    "beyond": ["field", "field_models"],
 }
 
 
