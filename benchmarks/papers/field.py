@@ -129,9 +129,8 @@ def advice(scores: Scores, ours: list[str]) -> list[str]:
             f"{100 * np.expm1(worst.mean()):.0f} %" if np.isfinite(worst).all() else "on some sets an infinite log-loss"
         )
         lines.append(
-            f"- {group[0].upper()}{group[1:]} ({counted(len(own))}, thousands of rows): take {told}: so much behind the "
-            "best map of each "
-            f"set. Leaving the scores alone costs {cost}."
+            f"- {group[0].upper()}{group[1:]} ({counted(len(own))}, thousands of rows): take {told}: so much behind "
+            f"the best map of each set. Leaving the scores alone costs {cost}."
         )
     lines += [
         "- With a few hundred rows, or without knowing: `auto` (`calibrant compare`), which tries such maps on folds "

@@ -253,12 +253,14 @@ def rows_needed(values: dict[int, float], goal: float) -> float:
     return float("inf")
 
 
-def needed(cells: dict[Any, dict[str, float]], name: str, form: str) -> dict[str, float]:
-    """Return Table 4's row: the rows that match IRM at 128, in units of 128."""
-    goal = float(curve(cells, name, form, "irm")[128].mean())
+def needed(cells: dict[Any, dict[str, float]], name: str, form: str, seed: int | None = None) -> dict[str, float]:
+    """Return Table 4's row: the rows that match IRM at 128, in units of 128; by a bootstrap of the draws with a seed."""
+    irm = curve(cells, name, form, "irm")[128]
+    drawn = np.arange(len(irm)) if seed is None else np.random.default_rng(seed).integers(0, len(irm), len(irm))
+    goal = float(irm[drawn].mean())
     found = {}
     for method in ("irova", "irova-ts"):
-        means = {size: float(values.mean()) for size, values in curve(cells, name, form, method).items()}
+        means = {size: float(values[drawn].mean()) for size, values in curve(cells, name, form, method).items()}
         found[method] = rows_needed(means, goal) / 128
     return found
 
@@ -268,7 +270,11 @@ def claims_m3_m4(study: Study, cells: dict[Any, dict[str, float]]) -> None:
     names = sets_of(cells)
     rows = {name: needed(cells, name, "paper") for name in names}
     by_k = sorted(names, key=lambda name: outputs(name).k)
-    told = [f"{name} (K = {outputs(name).k}) {_times(rows[name]['irova'])}" for name in by_k]
+    told = []
+    for name in by_k:
+        spread = np.std([needed(cells, name, "paper", seed)["irova"] for seed in range(100)])
+        error = f" ± {spread:.1f}" if np.isfinite(spread) else ""
+        told.append(f"{name} (K = {outputs(name).k}) {_times(rows[name]['irova'])}{error}")
     all_more = all(rows[name]["irova"] > 1 for name in names)
     few = [rows[name]["irova"] for name in names if outputs(name).k <= 10]
     many = [rows[name]["irova"] for name in names if outputs(name).k > 10]

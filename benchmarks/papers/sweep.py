@@ -137,7 +137,7 @@ def figure_6_picture(study: Study, biases: dict[tuple[str, str, int], dict[str, 
             found = [[biases[name, s, n] for s in scenarios] for n in sizes]
             estimates = []
             for cells in found:
-                error = np.sqrt(np.sum([c["error"] ** 2 for c in cells])) / len(cells)
+                error = float(np.sqrt(np.sum([c["error"] ** 2 for c in cells])) / len(cells))
                 estimates.append(SimpleNamespace(value=np.mean([abs(c["bias"]) for c in cells]), error=error))
             curves.append(SimpleNamespace(name=name, sizes=sizes, estimates=estimates, metric="bias"))
     ax = learning_curve(SimpleNamespace(curves=curves))
@@ -171,6 +171,11 @@ def means_by_size(biases: dict[tuple[str, str, int], dict[str, float]], n: int) 
     return {e: float(np.mean([abs(biases[e, s, n]["bias"]) for s in scenarios])) for e in ESTIMATORS}
 
 
+def error_of_mean(biases: dict[tuple[str, str, int], dict[str, float]], estimator: str, n: int) -> float:
+    """Return the standard error of the mean absolute bias over the ten scenarios."""
+    return float(np.sqrt(np.sum([biases[estimator, s, n]["error"] ** 2 for s in scenarios])) / len(scenarios))
+
+
 def clearly_less(first: dict[str, float], second: dict[str, float]) -> bool:
     """Tell whether the first bias is smaller in size by two standard errors of the difference."""
     gap = abs(second["bias"]) - abs(first["bias"])
@@ -184,9 +189,8 @@ def claim_s1(study: Study, biases: dict[tuple[str, str, int], dict[str, float]])
     for n in sizes:
         means = means_by_size(biases, n)
         least = min(PAPER, key=lambda e: means[e])
-        best.append(
-            f"n = {n}: {least} {means[least]:.2f}, EM-sweep {means['EM-sweep']:.2f}, ours {means['crossfit']:.2f}"
-        )
+        told = {e: f"{e} {means[e]:.2f} ± {error_of_mean(biases, e, n):.2f}" for e in (least, "EM-sweep", "crossfit")}
+        best.append(f"n = {n}: {told[least]}, {told['EM-sweep']}, ours {told['crossfit']}")
         for s in scenarios:
             own = biases["EM-sweep", s, n]
             rivals = [e for e in PAPER if e != "EM-sweep" and clearly_less(biases[e, s, n], own)]
