@@ -254,7 +254,7 @@ def rows_needed(values: dict[int, float], goal: float) -> float:
 
 
 def needed(cells: dict[Any, dict[str, float]], name: str, form: str, seed: int | None = None) -> dict[str, float]:
-    """Return Table 4's row: the rows that match IRM at 128, in units of 128; by a bootstrap of the draws with a seed."""
+    """Return Table 4's row: the rows that match IRM at 128, in units of 128; with a seed of draws drawn anew."""
     irm = curve(cells, name, form, "irm")[128]
     drawn = np.arange(len(irm)) if seed is None else np.random.default_rng(seed).integers(0, len(irm), len(irm))
     goal = float(irm[drawn].mean())
