@@ -158,7 +158,6 @@ def measured_parts(
 
 
 def _measured(data: Dataset, rows: Rows, fitted: Calibrator | None, seed: int, profile: str) -> Measurement:
-    y = data.labels(rows)
     if profile == "multilabel":
         p = rows.scores if fitted is None and data.kind == "probabilities" else _each_event(data, rows, fitted)
         classes = data.class_names
@@ -166,7 +165,7 @@ def _measured(data: Dataset, rows: Rows, fitted: Calibrator | None, seed: int, p
         p = probabilities(data, rows, fitted)
         classes = data.classes if p.ndim == 2 and not data.plain_classes else None
     return measure(
-        y,
+        data.labels(rows),
         p,
         sample_weight=rows.weights,
         groups=rows.groups,
