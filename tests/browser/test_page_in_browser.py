@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from scripts.get_browser import SUPPORTED, get_browser, launch_options
 from tests.conftest import overconfident
 
-from calibrant import compare
+from calibrant import PlattScaling, compare
 from calibrant.reports import Context, report
 
 
@@ -125,3 +126,25 @@ def test_a_print_has_few_pages(browser: Any, tmp_path: Path) -> None:
     page.emulate_media(media="print")
     page.set_viewport_size({"width": 703, "height": 1000})  # A4 without its margins, in CSS pixels
     assert page.evaluate(CUT, 703) == []
+
+
+def test_typed_scores_are_answered(browser: Any, page_file: Path, tmp_path: Path) -> None:
+    page, requests, troubles = _open(browser, page_file)
+    fields = page.locator("#try input")
+    for place, text in enumerate(["3", "-1.5", "0.25", "2"]):
+        fields.nth(place).fill(text)
+    z, y = overconfident(600, 4)
+    wanted = compare(z, y, methods=["ts", "platt"], cv=2, sizes=(40, 200)).refit_.predict_proba([[3, -1.5, 0.25, 2]])[0]
+    shown = [float(text) for text in page.locator("#try .true").all_inner_texts()]
+    assert shown == [round(float(p), 4) for p in wanted]
+    fields.nth(1).fill("")
+    assert page.locator("#untried").inner_text() == "Every score must be a number."
+    assert (troubles, requests) == ([], [page_file.as_uri()])
+
+    report(PlattScaling(inputs="probabilities").fit(np.linspace(0.02, 0.98, 90), [0, 1, 1] * 30), tmp_path / "one.html")
+    page, _, troubles = _open(browser, tmp_path / "one.html")
+    page.locator("#try input").fill("1.2")
+    assert "between 0 and 1" in page.locator("#untried").inner_text()
+    page.locator("#try input").fill("0.25")
+    assert page.locator("#try .said").all_inner_texts() == ["0.7500", "0.2500"]
+    assert troubles == []

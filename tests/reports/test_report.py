@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.conftest import overconfident
+from tests.exports.export_cases import quietly
+from tests.exports.test_json_text import answers, plain
 
 import calibrant
 from calibrant import compare, make
@@ -236,3 +238,28 @@ def test_wrong_use_is_named(tmp_path: Path) -> None:
     z, y = overconfident(100, 3)
     with pytest.raises(FileProblem):
         report(make("ts").fit(z, y), tmp_path / "none" / "r.html")
+
+
+@pytest.mark.parametrize("name", ["isotonic", "sms", "beta"])
+def test_the_page_carries_the_map_that_it_is_about(tmp_path: Path, name: str) -> None:
+    z, y = overconfident(400, 3)
+    rows = [((z, y), z[:40])]
+    if name != "sms":
+        rows.append(((z[:, 1] - z[:, 0], (y == 1).astype(int)), z[:40, 1] - z[:40, 0]))
+    for given, asked in rows:
+        fitted = quietly(make(name), *given)
+        report(fitted, tmp_path / "r.html")
+        text = (tmp_path / "r.html").read_text(encoding="utf-8")
+        found = re.search(r'<script type="application/json" id="map">(.*?)</script>', text, re.S)
+        assert found is not None
+        assert calibrant.exports.evaluator() in text
+        (told,) = answers(
+            [{"map": json.loads(found.group(1)) | {"golden": {"scores": []}}, "rows": plain(asked.reshape(40, -1))}]
+        )
+        np.testing.assert_allclose(told["rows"], fitted.predict_proba(asked), rtol=0, atol=1e-12)
+
+
+def test_scores_that_no_one_would_type_are_not_asked_for(tmp_path: Path) -> None:
+    z, y = overconfident(300, 25)
+    report(make("ts").fit(z, y), tmp_path / "r.html")
+    assert 'id="try"' not in (tmp_path / "r.html").read_text(encoding="utf-8")

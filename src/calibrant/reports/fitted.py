@@ -14,7 +14,16 @@ from ..types import Array
 __all__ = ["curves_of", "facts_of", "parameters_of"]
 
 # What every fitted map has: not what it has learnt.
-KNOWN = ("classes_", "n_features_in_", "n_samples_", "fit_report_", "feature_names_in_", "zero_", "groups_")
+KNOWN = (
+    "classes_",
+    "n_features_in_",
+    "n_samples_",
+    "fit_report_",
+    "feature_names_in_",
+    "zero_",
+    "groups_",
+    "one_score_",
+)
 MOST_PARTS = 6  # maps inside a map that are listed one by one
 MOST_NUMBERS = 8  # numbers of an array that are listed one by one
 MOST_CURVES = 6  # classes that have a curve of their own: as many as there are lines to tell apart

@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ import numpy as np
 
 from .. import __version__
 from ..calibrator import Calibrator
-from ..errors import InvalidInput, import_extra
+from ..errors import CalibrationWarning, InvalidInput, import_extra
 from ..files.atomic import replacing
 from ..metrics import brier_decomposition
 from ..metrics.estimators.curves import ReliabilityCurve, reliability_curve
@@ -28,6 +29,7 @@ from .fitted import curves_of, facts_of, parameters_of
 from .marks import INSIDE, MAP, SIZE, comparison_marks, frame_marks, learning_marks, map_marks, reliability_marks
 from .profile_marks import decision_marks, group_marks, shown_span, smooth_marks
 from .tripod import checklist
+from .trying import MOST_FIELDS, trying
 from .watching import watching_page
 
 jinja2: Any = import_extra("jinja2", "report", "the report")
@@ -76,7 +78,9 @@ def report(
     path: str | os.PathLike[str],
     context: Context | None = None,
 ) -> None:
-    """Write one HTML file about a measurement, a comparison, a fitted map or a monitor: no network, no script.
+    """Write one HTML file about a measurement, a comparison, a fitted map or a monitor, which needs no network.
+
+    Where the map has at most 20 scores a row, the page answers scores that are typed into it; the rest needs no script.
 
     Parameters
     ----------
@@ -150,6 +154,7 @@ def _page(result: Any, context: Context) -> dict[str, Any]:
         "advice": _advice(before, comparison, fitted),
         "metrics": figures,
         "profile": _profile(before) if after is None else Markup(""),
+        "trying": trying(_to_try(comparison, after, fitted), context.class_names),
         "key": [row for row in figures if row[0] in KEY],
         "notes": list(dict.fromkeys(i.note for _, *pair in figures for i in pair if i is not None and i.note)),
         "meanings": {} if before is None else meanings_of(before.is_event),
@@ -166,6 +171,17 @@ def _page(result: Any, context: Context) -> dict[str, Any]:
         "versions": {"calibrant": __version__, "numpy": np.__version__, "python": platform.python_version()},
         "numbers": _numbers(before, after, comparison, context),
     }
+
+
+def _to_try(comparison: Comparison | None, after: Measurement | None, fitted: Calibrator | None) -> Calibrator | None:
+    """The map that answers typed scores: the fitted one, or that which a comparison chose, if it changes anything."""
+    if comparison is None:
+        return fitted
+    if after is None or after.n_classes > MOST_FIELDS:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)  # the page says what held-out rows think of the map
+        return comparison.refit_
 
 
 def _profile(found: Measurement | None) -> Any:
