@@ -67,8 +67,14 @@ def describe(calibrator: Any, one_score: bool | None = None, *, bare: bool = Fal
         )
     formula = Formula(1 if one else calibrator.n_features_in_)
     given = formula.input
-    p = calibrator._formula(given) if embedded else _of_scores(calibrator, given, one, bare)
-    formula.output = (p if bare else answered(p, given)).place
+    if embedded:
+        p = calibrator._formula(given)
+    elif calibrator._sums_to_one:
+        p = _of_scores(calibrator, given, one, bare)
+    else:  # a column of scores for each event
+        odds = given if calibrator.inputs == "logits" else (given.log() - log1m(given)).rounded()
+        p = calibrator._formula(odds)
+    formula.output = (p if bare else answered(p, given, events=not calibrator._sums_to_one)).place
     inputs = "embeddings" if embedded else calibrator.inputs
     keeps = calibrator.traits.preserves_accuracy and not embedded
     return Description(formula.pruned(), one, inputs, calibrator.classes_.tolist(), calibrator.called, keeps)

@@ -51,6 +51,11 @@ def append_to_model(
         See `onnx_model`.
     """
     onnx = import_extra("onnx", "onnx", "appending to an ONNX model")
+    if not getattr(calibrator, "_sums_to_one", True):
+        raise InvalidInput(
+            "a map of several events is not put behind a model, whose labels are those of one class a row",
+            hint="export it without model=, and give it the model's scores",
+        )
     loaded = _loaded(onnx, model)
     graph = loaded.graph
     opset = next((o.version for o in loaded.opset_import if o.domain in ("", "ai.onnx")), 0)

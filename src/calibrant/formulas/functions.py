@@ -126,11 +126,13 @@ def keep_top(p: Term, z: Term) -> Term:
     return (below >= above).where(top.where(p.at_least(below.next_up()), p), p)
 
 
-def answered(p: Term, given: Term) -> Term:
+def answered(p: Term, given: Term, *, events: bool = False) -> Term:
     """Answer the rows that `predict_proba` refuses: NaN for NaN, one-hot for +inf, 1/K where all is -inf.
 
-    Only scores, a column a class; of other inputs NaN alone is passed on.
+    Only scores, a column a class; of other inputs NaN alone is passed on, and of several events to its own event.
     """
+    if events:
+        return given.is_nan().where(np.nan, p)
     wrong = given.is_nan().where(1.0, 0.0).row_max() > 0.5
     if given.width == p.width:
         most = given.row_max()

@@ -13,6 +13,7 @@ from ..calibrator import Calibrator
 from ..errors import InvalidInput, caution
 from ..fits.judge import tell
 from ..fits.report import FitReport
+from ..formulas import Term
 from ..invariants import ANY, Fitted, Values
 from ..parameters import AnyOf, Instance, OneOf
 from ..passes import Data
@@ -174,6 +175,12 @@ class ByGroup(Calibrator):
     def _map(self, logits: Floats) -> Floats:
         """The common map: for rows of no known group."""
         return self.map_._map(logits)
+
+    def _formula(self, z: Term) -> Term:
+        raise InvalidInput(
+            "ByGroup cannot be exported: its answer depends on the group of a row, and targets are given scores alone",
+            hint="call predict_proba(scores, groups=…), or fit and export a map for the rows of each group",
+        )
 
     def _report(self, data: Data, common: FitReport, z: Array, places: Integers, rounds: int) -> FitReport:
         """Take from the common map's held-out loss what the groups gain, less what their rows determine (Akaike)."""

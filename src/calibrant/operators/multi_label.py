@@ -13,6 +13,7 @@ from ..calibrator import Calibrator
 from ..errors import InvalidInput, caution
 from ..fits.judge import cross_validate, tell
 from ..fits.report import FitReport
+from ..formulas import Term, as_rows
 from ..invariants import Fitted, Values
 from ..maps.binary.base import BinaryMap
 from ..maps.binary.two_class import TwoClassMap, two_logits
@@ -147,6 +148,13 @@ class MultiLabel(Calibrator):
         columns = [fitted._map_scores(np.ascontiguousarray(held[:, k])) for k, fitted in enumerate(self.maps_)]
         return np.stack(columns, axis=1)
 
+    def _formula(self, z: Term) -> Term:
+        low, high = (z.lift(bound).rounded() for bound in self.range_.tolist())
+        held = z.clip(low, high)
+        if self.share == "all":
+            return self.maps_[0]._lifted_formula(self.maps_, np.zeros(z.width, dtype=np.int64), held)
+        return as_rows([fitted._score_formula(held.column(k)) for k, fitted in enumerate(self.maps_)])
+
     def _fitted(self, odds: Floats, outcomes: Array, weights: Array | None) -> tuple[BinaryMap, FitReport]:
         known = ~np.isnan(outcomes)
         labels = outcomes[known].astype(np.int64)
@@ -176,8 +184,9 @@ class MultiLabel(Calibrator):
                 seen=f"{float(values.min()):g} to {float(values.max()):g}",
                 hint='for log-odds pass inputs="logits"',
             )
+        wide = values.astype(np.float64)
         with np.errstate(divide="ignore"):
-            return np.log(values) - np.log1p(-values)
+            return (np.log(wide) - np.log1p(-wide)).astype(values.dtype)
 
     def _known_odds(self, scores: Any) -> Floats:
         if not hasattr(self, "maps_"):

@@ -14,6 +14,8 @@ from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from ..fits.judge import mean_losses
 from ..fits.report import FitReport
+from ..formulas import Term
+from ..formulas import log_softmax as log_softmax_formula
 from ..invariants import ANY, Fitted, Values
 from ..parameters import Instance, Number
 from ..passes import Block, Data
@@ -188,9 +190,17 @@ class PriorShift(Calibrator):
         return corrected(self.map_.link_logits(logits), self.slope_, self.bias_)
 
     def _map(self, logits: Floats) -> Floats:
+        link = self.map_.link_logits(logits).astype(np.float64)
+        return softmax(corrected(link, self.slope_, self.bias_) + self._shift()).astype(logits.dtype)
+
+    def _formula(self, z: Term) -> Term:
+        logs = log_softmax_formula(self.map_.link_formula(z))
+        return (logs * self.slope_ + self.bias_ + self._shift()).softmax()
+
+    def _shift(self) -> Array:
+        """What other class frequencies add to a log-probability."""
         with np.errstate(divide="ignore"):
-            shift = np.log(self.priors_) - np.log(self.source_priors_)
-        return softmax(self._corrected(logits) + shift.astype(logits.dtype))
+            return np.log(self.priors_) - np.log(self.source_priors_)
 
     def _count_parameters(self) -> float:
         return self.map_._count_parameters() + 1 + len(self.bias_) + len(self.priors_)

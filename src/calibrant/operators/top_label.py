@@ -11,6 +11,8 @@ from ..arrays import keep_top, log_odds, softmax
 from ..calibrator import Calibrator
 from ..fits.judge import mean_losses
 from ..fits.report import FitReport
+from ..formulas import Term
+from ..formulas import log_odds as log_odds_formula
 from ..invariants import Fitted
 from ..maps.binary.base import BinaryMap
 from ..maps.binary.two_class import TwoClassMap, two_logits
@@ -119,6 +121,20 @@ class TopLabel(Calibrator):
         found = np.where(tied, (found * tied).sum(axis=1, keepdims=True) / tied.sum(axis=1, keepdims=True), found)
         answers = found.astype(logits.dtype)
         return keep_top(answers, logits) if self.keep_label else answers
+
+    def _formula(self, z: Term) -> Term:
+        first = z.first_top()
+        others = first.where(-np.inf, z)
+        most = others.row_max()
+        alone = most.equals(-np.inf)
+        e = (others - most.at_least(-1e300)).exp()
+        rest = e / alone.where(1.0, e.row_sum())
+        second = rest.row_max()
+        q = self.map_._score_formula(first.where(log_odds_formula(z), 0.0).row_sum())
+        if self.keep_label:
+            q = q.at_least(second / (1.0 + second))
+        q = alone.where(1.0, q)
+        return first.where(q, rest * (1.0 - q))
 
 
 def top_view(block: Block) -> Block:
