@@ -134,7 +134,9 @@ class TopLabel(Calibrator):
         if self.keep_label:
             q = q.at_least(second / (1.0 + second))
         q = alone.where(1.0, q)
-        return first.where(q, rest * (1.0 - q))
+        found = first.where(q, rest * (1.0 - q))
+        tied = z >= z.row_max()
+        return tied.where(tied.where(found, 0.0).row_sum() / tied.where(1.0, 0.0).row_sum(), found)
 
 
 def top_view(block: Block) -> Block:
