@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .operators.chain import Chain as Chain
     from .operators.mixture import Mixture as Mixture
     from .operators.multi_label import MultiLabel as MultiLabel
+    from .operators.multicalibrated import Multicalibrated as Multicalibrated
     from .operators.one_vs_rest import OneVsRest as OneVsRest
     from .operators.prior_shift import PriorShift as PriorShift
     from .operators.structured import StructuredScaling as StructuredScaling
@@ -83,6 +84,7 @@ _PLACES = {
     "KCal": "maps.kernel",
     "MatrixScaling": "maps.scaling.matrix",
     "MultiLabel": "operators.multi_label",
+    "Multicalibrated": "operators.multicalibrated",
     "OneVsRest": "operators.one_vs_rest",
     "OrderPreservingScaling": "maps.scaling.order_preserving",
     "PlattScaling": "maps.binary.platt",
