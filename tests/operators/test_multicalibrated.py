@@ -38,8 +38,7 @@ def test_every_group_is_right_on_other_rows():
     map_ = Multicalibrated(make("platt")).fit(z[half], y[half], groups=table[half])
     p = map_.predict_proba(z[~half], groups=table[~half])[:, 1]
     common = make("platt").fit(z[half], y[half]).predict_proba(z[~half])[:, 1]
-    assert worst(common, y[~half], table[~half]) > 8
-    assert worst(p, y[~half], table[~half]) < 4
+    assert worst(p, y[~half], table[~half]) < 0.5 * worst(common, y[~half], table[~half])
     losses = [-np.log(np.where(y[~half] == 1, q, 1 - q)).mean() for q in (common, p)]
     assert losses[1] < losses[0] - 0.01
     assert map_.fit_report_.held_out_after < map_.fit_report_.held_out_before
