@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from calibrant.progress import reporting
@@ -178,6 +179,12 @@ class Study:
 
     def close(self) -> bool:
         """Write pages and claims, unless the run was quick or on fewer sets than the record; say so if it was."""
+        written = self._write()
+        for figure in self.pictures.values():
+            plt.close(figure)
+        return written
+
+    def _write(self) -> bool:
         record = RECORDS / f"{self.paper}-{self.name}.json"
         if self.quick:
             print(f"{self.name}: a quick run in {time.perf_counter() - self.started:.0f} s; nothing is written")

@@ -243,7 +243,7 @@ def page(study: Study, cells: Cells, names: list[str]) -> None:
     study.page("embeddings", "\n".join(lines))
 
 
-def tables(cells: Cells, names: list[str]) -> list[str]:
+def tables(cells: Cells, names: list[str], shown_methods: list[str] | None = None) -> list[str]:
     """Return the ranks, and the figures of each set."""
     methods = common(names)
     found = ranks(cells, names, methods)
@@ -251,7 +251,7 @@ def tables(cells: Cells, names: list[str]) -> list[str]:
     lines = ["## Ranks over all sets (Table 6)", "", table(["figure", *methods], rows)]
     for name in names:
         rows = []
-        for method in methods_of(name):
+        for method in shown_methods or methods_of(name):
             rows.append([method] + [shown(column(cells, name, method, f), 4) for f in FIGURES])
         lines += ["", f"## {name[0].upper()}{name[1:]}", "", table(["map", *FIGURES.values()], rows)]
     return lines

@@ -60,17 +60,15 @@ def network(name: str, loss: str = "cross-entropy") -> Any:
 
 
 @cache
-def learnt(name: str, kind: str, dim: int | None = None, ours: bool = False) -> Any:
-    """Return KCal with its projection learnt on the training rows, once for all splits; ``ours`` with our defaults."""
+def learnt(name: str, kind: str, dim: int | None = None) -> Any:
+    """Return KCal with its projection learnt on the training rows, once for all splits."""
     outputs = network(name)
     rows = outputs.logits[0] if kind == "kcal-logits" else outputs.embeddings[0]
     options = {} if dim is None else {"dim": dim}
-    if not ours:
-        options["capacity"] = EVERY_ROW
     model = calibrant.make(kind, random_state=0, classes=np.arange(outputs.logits[0].shape[1]), **options)
     return model.fit_projection(rows, outputs.labels[0])
 
 
 def kernel(name: str, kind: str = "kcal", dim: int | None = None, ours: bool = False) -> Any:
-    """Return a KCal of one's own to fit, with the projection that is learnt once."""
-    return copy.deepcopy(learnt(name, kind, dim, ours))
+    """Return a KCal to fit, with the projection that is learnt once: as published, or with our defaults."""
+    return copy.deepcopy(learnt(name, kind, dim)).set_params(capacity=None if ours else EVERY_ROW)
