@@ -15,7 +15,7 @@ _SAID: list[tuple[str, str]] = [
     ),
     (r"percentages must be divided by 100", "if these are percentages, pass --percent"),
     (r"\ba smaller cv\b", "a smaller --cv"),
-    (r"\b(scores|label|weight|group)=…", r"--\1 …"),
+    (r"\b(scores|label|weight|groups?)=…", r"--\1 …"),
     (r'\bpart="(\w+)"', r"--part \1"),
     (r"\ba test set\b", "--test FILE"),
     # Parameters of maps, whatever they are called.
