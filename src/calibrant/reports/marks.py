@@ -24,7 +24,7 @@ __all__ = [
     "reliability_marks",
 ]
 
-_LEFT, _TOP, _SIDE, _STRIP = 44, 42, 260, 44
+_LEFT, _TOP, _SIDE, _STRIP = 52, 42, 260, 44
 SIZE = (_LEFT + _SIDE + 12, _TOP + _SIDE + _STRIP + 44)
 _BASE = _TOP + _SIDE + _STRIP + 6  # where the bars of the histogram stand
 MAP = (0, _TOP - 12, _LEFT + _SIDE + 12, _SIDE + 56)  # the curve of a map: no histogram
