@@ -143,7 +143,8 @@ def group_marks(found: GroupFindings) -> tuple[Markup, str]:
     for i, row in enumerate(rows):
         y = step * i + 18
         kind = "before" if row.low > 0 or row.high < 0 else "after"
-        parts.append(f'<text x="{left - 8}" y="{y + 4}" text-anchor="end">{escape(row.name if len(row.name) < 25 else row.name[:23] + "…")}</text>')
+        name = row.name if len(row.name) < 25 else row.name[:23] + "…"
+        parts.append(f'<text x="{left - 8}" y="{y + 4}" text-anchor="end">{escape(name)}</text>')
         parts.append(
             f'<g class="{kind}"><line class="whisker" x1="{x0 + fx * row.low:.1f}" x2="{x0 + fx * row.high:.1f}" '
             f'y1="{y}" y2="{y}"/><g class="bin"><circle cx="{x0 + fx * row.gap:.1f}" cy="{y}" r="4"/></g></g>'
