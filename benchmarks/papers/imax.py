@@ -260,7 +260,7 @@ def claim_i5(study: Study, cells: Cells, names: list[str]) -> None:
             better, worse, total = count(cells, names, pair, figures, sign)
             verdicts.append(verdict_of(better, worse, total))
             told.append(f"{name} {words}: clearly better in {better}, worse in {worse} of {total}")
-    verdict = HOLDS if set(verdicts) == {HOLDS} else FAILS if FAILS in verdicts and HOLDS not in verdicts else PARTLY
+    verdict = HOLDS if set(verdicts) == {HOLDS} else FAILS if set(verdicts) == {FAILS} else PARTLY
     study.claim(
         code="I5", place="§4.3, Table 3", verdict=verdict, page="imax", found="; ".join(told),
         says="one map for all classes reduces the accuracy loss and the ECE of Platt, beta and isotonic maps",
