@@ -69,8 +69,8 @@ def run(study: Study) -> None:
         f"{len(scores)} sets, {rival} {100 * best[rival].mean():.0f} ± {100 * mean_and_error(best[rival])[1]:.0f} %; "
         "log-loss of the "
         f"first beside the second {shown_percent(gap)} %",
-        says="the best of our maps is better than the best of the nearest library (probmetrics) by log-loss on rows that "
-        "neither was fitted on",
+        says="the best of our maps is better than the best of the nearest library (probmetrics) by log-loss on rows "
+        "that neither was fitted on",
         protocol="either is picked by its mean win rate over all sets; one fit a set (docs/evidence/quality.md); "
         "errors over sets",
     )  # fmt: skip
