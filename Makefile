@@ -53,7 +53,7 @@ mutants: $(VENV)/ready-dev  ## small changes to the code, each of which a test m
 sanitize: $(VENV)/ready-dev  ## the core under Address-, UndefinedBehavior- and ThreadSanitizer (needs gcc's libraries)
 	$(BIN)/python scripts/sanitize.py --seed $(SEED)
 
-docs: $(VENV)/ready  ## write the generated parts of README and docs again (its picture: scripts/picture.py)
+docs: $(VENV)/ready  ## write the generated parts of the docs again (the README's picture: scripts/picture.py)
 	$(BIN)/python scripts/generate.py
 
 site: $(VENV)/ready-dev  ## the documentation as pages in build/site
