@@ -41,3 +41,57 @@ def test_a_blocked_torch_stays_blocked_and_breaks_nothing(moment: str) -> None:
     lines += ["calibrant.make('ts').fit([[2.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [0, 1, 1])", "import torch"]
     done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=False)
     assert done.stderr.strip().splitlines()[-1].startswith("ModuleNotFoundError: import of torch halted")
+
+
+EXTRAS = ["click", "dask", "jinja2", "markupsafe", "matplotlib", "onnx", "pandas", "polars", "pyarrow", "rich", "torch"]
+WITHOUT = f"""
+import sys, warnings
+sys.modules.update(dict.fromkeys({EXTRAS!r}))
+warnings.simplefilter("ignore")
+import numpy as np, calibrant
+from calibrant import plots
+rng = np.random.default_rng(0)
+z = rng.normal(size=(200, 3))
+y = rng.integers(0, 3, size=200)
+made = calibrant.make("ets").fit(z, y)
+made.save("map.calibrant")
+made.to_json(), made.to_sql(["a", "b", "c"], table="t"), calibrant.load("map.calibrant")
+found, beside = calibrant.measure(y, made.predict_proba(z)), calibrant.compare(z, y, methods=["ts"])
+str(found), str(beside), repr(beside)
+np.savez("rows.npz", logits=z, labels=y)
+calibrant.make("ts").fit(calibrant.scan("rows.npz"))
+open("rows.parquet", "wb").write(b"PAR1")
+"""
+
+
+NEEDS = {
+    'calibrant.report(found, "r.html")': "report",
+    'calibrant.report(beside, "r.html")': "report",
+    "plots.reliability(found)": "plots",
+    "beside.plot()": "plots",
+    'made.export("m.onnx")': "onnx",
+    "made.to_torch()": "torch",
+    'made.export("m.pt2")': "torch",
+    'calibrant.make("ts").fit(calibrant.scan("rows.parquet", scores="logits", label="y"))': "parquet",
+}
+
+
+def test_a_missing_extra_is_named(tmp_path: Path) -> None:
+    tried = f"""
+for line in {list(NEEDS)!r}:
+    try:
+        exec(line)
+    except calibrant.CalibrantError as error:
+        print(error)
+import runpy
+runpy.run_module("calibrant.cli", run_name="__main__")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT + tried], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    told = done.stdout.splitlines()
+    assert len(told) == len(NEEDS), done.stderr[-600:]
+    for extra, words in zip(NEEDS.values(), told, strict=True):
+        assert f"calibrant[{extra}]" in words
+    assert done.returncode == 4
+    assert "calibrant[cli]" in done.stderr

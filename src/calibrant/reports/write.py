@@ -12,11 +12,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import numpy as np
+from markupsafe import Markup
 
 from .. import __version__
 from ..calibrator import Calibrator
-from ..errors import CalibrationWarning, InvalidInput, import_extra
+from ..errors import CalibrationWarning, InvalidInput
 from ..files.atomic import replacing
 from ..metrics import brier_decomposition
 from ..metrics.estimators.curves import ReliabilityCurve, reliability_curve
@@ -31,9 +33,6 @@ from .profile_marks import decision_marks, group_marks, shown_span, smooth_marks
 from .tripod import checklist
 from .trying import MOST_FIELDS, trying
 from .watching import watching_page
-
-jinja2: Any = import_extra("jinja2", "report", "the report")
-Markup: Any = import_extra("markupsafe", "report", "the report").Markup
 
 __all__ = ["Context", "report"]
 
