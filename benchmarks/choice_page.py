@@ -24,7 +24,9 @@ BESIDE = """\
 Log-loss of our choice, made before the rows it is judged by were seen, beside the *best method of each library,
 known only afterwards* (scikit-learn: sigmoid, isotonic, temperature; probmetrics: ts-mix, svs, sms; venn-abers:
 `VennAbersCalibrator`, up to 20 classes; betacal: abm, class by class where there are more than two): median
-over the sets, and at worst, in per cent; below zero ours is better."""
+over the sets, and at worst, in per cent; below zero ours is better. A dash: the library cannot. venn-abers takes
+pairs of classes, too many from 20 on; scikit-learn and betacal need rows of every class, which 200 rows of 100
+classes do not have."""
 
 
 MISSES = """\
