@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 
-__all__ = ["Progress", "progress_bar", "reporting"]
+__all__ = ["Progress", "pass_bar", "progress_bar", "reporting"]
 
 Progress = Callable[..., None]
 
@@ -35,6 +35,35 @@ def progress_bar(words: str, after: float = 2.0) -> Iterator[Progress]:
         if not bar.live.is_started and time.monotonic() - begun > after and done < total:
             bar.start()
         bar.update(task, completed=done, total=total, description=f"{words} {note}".rstrip())
+
+    try:
+        yield advance
+    finally:
+        if bar.live.is_started:
+            bar.stop()
+
+
+@contextlib.contextmanager
+def pass_bar(words: str, quiet: bool = False, after: float = 1.0) -> Iterator[Callable[[int, int, int | None], None]]:
+    """Yield ``advance(number of the pass, rows so far, rows in all or None)``, which draws a bar likewise.
+
+    How many rows there are in all is known after the first pass.
+    """
+    if quiet or not sys.stderr.isatty() or find_spec("rich") is None:
+        yield lambda number, rows, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    text = TextColumn("{task.description}: pass {task.fields[number]}, {task.fields[rows]:,} rows")
+    bar = Bar(text, BarColumn(), TimeElapsedColumn(), console=Console(stderr=True), transient=True)
+    task, begun = bar.add_task(words, total=None, number=1, rows=0), time.monotonic()
+
+    def advance(number: int, rows: int, total: int | None) -> None:
+        if not bar.live.is_started and time.monotonic() - begun > after:
+            bar.start()
+        bar.update(task, number=number, rows=rows, completed=rows, total=total)
 
     try:
         yield advance

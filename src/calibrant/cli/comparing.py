@@ -12,13 +12,15 @@ from ..errors import InvalidInput
 from ..files import Dataset, Rows, read
 from ..files.reading import ending
 from ..reports import Context
+from ..scanning import Scan, scan
 from ..selection import Comparison, compare
 from ..validation import says_nothing
 from .facts import doubts, facts
 from .measuring import in_order_of, refuse_moved_positions
 from .output import say
+from .scans import scan_data
 
-__all__ = ["compared", "report_context"]
+__all__ = ["compared", "compared_scan", "report_context"]
 
 
 def compared(data: Dataset, seed: int, progress: Any, settings: dict[str, Any], names: dict[str, Any]) -> Comparison:
@@ -49,6 +51,31 @@ def compared(data: Dataset, seed: int, progress: Any, settings: dict[str, Any], 
         also=settings["also"],
         preserve_accuracy=settings["preserve_accuracy"],
         sizes=_sizes(settings["sizes"], len(rows) if test is not None else len(rows) * (cv - 1) // cv),
+        random_state=seed,
+        progress=progress,
+    )
+
+
+def compared_scan(
+    data: Scan, seed: int, progress: Any, settings: dict[str, Any], names: dict[str, Any], memory: str | None
+) -> Comparison:
+    """Compare maps on a sample of a scan; the rows to judge on may be another scan, or a file that is read whole."""
+    test = None
+    if settings["test"]:
+        own = {"labels": settings["test_labels"]} if settings["test_labels"] else {}
+        other = scan_data(settings["test"], {**names, **own}, memory)
+        test = other or scan(settings["test"], names["scores"], own.get("labels", names["labels"]), part=names["part"])
+    wanted = settings["methods"]
+    return compare(
+        data,
+        methods=[name.strip() for name in wanted.split(",")] if "," in wanted else wanted,
+        cv=settings["cv"] or 5,
+        repeats=settings["repeats"],
+        test=test,
+        metric=settings["metric"],
+        also=settings["also"],
+        preserve_accuracy=settings["preserve_accuracy"],
+        sizes=settings["sizes"],
         random_state=seed,
         progress=progress,
     )

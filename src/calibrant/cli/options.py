@@ -18,6 +18,7 @@ __all__ = [
     "method_names",
     "parse_parameters",
     "read_data",
+    "scan_options",
     "whole_numbers",
     "writable",
 ]
@@ -96,6 +97,23 @@ def whole_numbers(ctx: click.Context, parameter: click.Parameter, text: str | No
 def words(ctx: click.Context, parameter: click.Parameter, text: str | None) -> list[str]:
     """Parse a list of names such as ``gain,ece_kde``."""
     return [part.strip() for part in (text or "").split(",") if part.strip()]
+
+
+def scan_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of data files, and --memory: the command receives ``memory``, and reads larger ones in batches.
+
+    The names that `calibrant.scan` has for columns are welcome too: --label, --weight, --group.
+    """
+    made: Any = click.option(
+        "--memory",
+        metavar="SIZE",
+        help="Stay within this, such as 500MB, beside the program itself: patterns of files, directories and whatever "
+        "is larger are read in batches, several times. By default a quarter of what is free.",
+    )(data_options(function))
+    for option in made.__click_params__:
+        if option.name in ("labels", "weights", "groups"):
+            option.opts.append(f"--{option.name[:-1]}")
+    return made
 
 
 _COMPARE_OPTIONS = [

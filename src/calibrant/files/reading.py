@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import io
@@ -20,7 +21,7 @@ from .dataset import Dataset
 from .pieces import Found, Names
 from .text_tables import read_csv, read_jsonl
 
-__all__ = ["FORMATS", "ending", "read"]
+__all__ = ["FORMATS", "ending", "ending_by_content", "read"]
 
 Reader = Callable[[BinaryIO, str, Names], Found]
 _READERS: dict[str, Reader] = {
@@ -104,6 +105,14 @@ def ending(path: str) -> str:
     return "".join(suffixes[-2:-1] if suffixes[-1:] == [".gz"] else suffixes[-1:])
 
 
+def ending_by_content(data: bytes) -> str:
+    """Return the ending of a file that begins with these bytes, where it has no name."""
+    if data[:2] == b"\x1f\x8b":
+        with contextlib.suppress(OSError, EOFError, zlib.error):
+            return ending_by_content(zlib.decompressobj(31).decompress(data, 1 << 12)) + ".gz"
+    return ".jsonl" if data.lstrip()[:1] == b"{" else _MAGIC.get(data[:4], ".csv")
+
+
 def _bytes(path: str | os.PathLike[str]) -> bytes:
     if os.fspath(path) == "-":
         return sys.stdin.buffer.read()
@@ -129,7 +138,7 @@ def _unpacked(name: str, data: bytes) -> bytes:
 
 def _suffix(name: str, data: bytes) -> str:
     if name == "-":
-        return ".jsonl" if data.lstrip()[:1] == b"{" else _MAGIC.get(data[:4], ".csv")
+        return ending_by_content(data)
     suffix = ending(name)
     if suffix in (".pkl", ".pickle", ".joblib"):
         raise FileProblem(

@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import InvalidInput
 from ..files.pieces import Names
 from .memory import batch_bytes, memory_bytes
-from .scanned import Given, Scan, refuse_beside_a_scan
+from .scanned import HELD_SHARE, Given, Scan, refuse_beside_a_scan
 from .sources import source_of
 from .watching import watched
 
@@ -50,7 +50,7 @@ def scan(
     percent : bool
         Probabilities are written as percentages.
     memory : int or str, optional
-        Bytes that the scan may take, such as "500MB"; by default a quarter of what is free.
+        Bytes that the scan may take beside the interpreter, such as "500MB"; by default a quarter of what is free.
     sample : int, optional
         Look at so many rows only, chosen by a hash of their content: one pass finds them, and they stay in memory.
     spill : path or True, optional
@@ -74,8 +74,9 @@ def scan(
     named: dict[str, Any] = {role: str(value) for role, value in given.items() if value is not None and _is_name(value)}
     listed = ",".join(map(str, scores)) if isinstance(scores, (list, tuple)) else scores
     names = replace(Names(**named), scores=listed, part=part, percent=percent)
-    found = source_of(source, names, beside, batch_bytes(memory_bytes(memory)), spill)
-    return Scan(found, sample=sample)
+    room = memory_bytes(memory)
+    found = source_of(source, names, beside, batch_bytes(room), spill)
+    return Scan(found, sample=sample, held=room // HELD_SHARE)
 
 
 def _is_name(value: Any) -> bool:

@@ -24,6 +24,7 @@ from .watching import counted, tell_pass
 __all__ = ["Given", "Scan", "refuse_beside_a_scan"]
 
 HELD = 8_000_000  # scores that are read into memory at once (32 or 64 MB): up to there a fit is that of arrays
+HELD_SHARE = 60  # bytes of memory a score that is held: 8, and a few times that for what a fit makes of it
 HELD_BY_CLUSTERS = 1 << 19  # the same where they are sent: a megabyte or two
 
 
@@ -51,12 +52,15 @@ class Scan:
         Fitted maps that the scores are read through; see `mapped`.
     sample : int or None
         Fits and measurements look at so many rows only.
+    held : int or None
+        Scores that may be read into memory at once, where that is fewer than usual.
     """
 
     source: Source
     kind: str | None = None
     maps: tuple[Any, ...] = ()
     sample: int | None = None
+    held: int | None = None
     _looks: dict[Any, tuple[Reading, Seen]] = field(default_factory=dict, repr=False)
 
     def mapped(self, calibrator: Any) -> Scan:
@@ -104,6 +108,30 @@ class Scan:
                 self._looks[key] = looked_at(self.seen_source, start, self._wanted())
         return self._looks[key]
 
+    def kind_of(self, inputs: str | None = None) -> str:
+        """Return what the scores are: as the caller says, as the scan was told, or as their name in a file says."""
+        head = None if self.maps or inputs or self.kind else self.source.head()
+        kind = "probabilities" if self.maps else inputs or self.kind or (head and head.kind)
+        if kind is None:
+            raise InvalidInput(
+                "whether the scan holds logits or probabilities is not said",
+                hint='pass inputs="logits" or inputs="probabilities"',
+            )
+        return kind
+
+    def sampled(self, inputs: str, classes: Any, most: Callable[[int], int]) -> tuple[Given, Block, str]:
+        """Return rows in memory, zeros as they came, and what sample they are in words: none where they are all.
+
+        ``most`` says how many rows of so many columns there may be; a ``sample`` that the user asked for counts more.
+        """
+        given = self.given(inputs, classes, saturated=None, embedded=False)
+        rows = self.sample or most(given.data.columns)
+        block = (given.data if given.data.n <= rows and given.data.in_memory else given.data.pilot(rows)).rows()
+        seen = self.looked(inputs, classes, None, False)[1]
+        if seen.survey is None or np.isclose(block.total_weight, seen.survey.counts[0].sum(), rtol=1e-12):
+            return given, block, ""
+        return given, block, f"a sample of {block.n:,} of {seen.rows:,} rows, chosen by a hash of their content"
+
     @property
     def seen_source(self) -> Source:
         """The source as the maps show it."""
@@ -111,16 +139,12 @@ class Scan:
 
     def _wanted(self) -> Wanted:
         cluster = self.source.is_cluster
-        return Wanted(HELD_BY_CLUSTERS if cluster else HELD, cluster, self.sample or 0)
+        most = HELD_BY_CLUSTERS if cluster else HELD
+        return Wanted(most if self.held is None else min(most, self.held), cluster, self.sample or 0)
 
     def measured(self, inputs: str | None, classes: Any, settings: dict[str, Any]) -> Any:
         """Measure the rows: exactly where they are few, else by sums of cells, in one pass more than the first look."""
-        kind = "probabilities" if self.maps else inputs or self.kind
-        if kind is None:
-            raise InvalidInput(
-                "whether the scan holds logits or probabilities is not said",
-                hint='pass inputs="logits" or inputs="probabilities"',
-            )
+        kind = self.kind_of(inputs)
         reading, seen = self.looked(kind, classes, None, False)
         function = partial(_measure, reading=reading, settings=settings)
         if seen.few is not None:

@@ -48,7 +48,7 @@ def source_of(given: Any, names: Names, beside: Mapping[str, Any], bytes_a_batch
     ``names`` are the columns that were named, ``beside`` arrays that were given as such: labels, weights, groups.
     """
     if isinstance(given, (str, os.PathLike)) or (isinstance(given, (list, tuple)) and _are_paths(given)):
-        return file_source(given, names, bytes_a_batch)
+        return file_source(given, names, bytes_a_batch, spill)
     given = cast("Any", given)
     room = type(given).__module__.partition(".")[0]
     if room in ("dask", "dask_expr"):

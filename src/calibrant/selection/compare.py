@@ -14,13 +14,14 @@ from ..errors import CalibrantError, InvalidInput
 from ..metrics.metric import Error
 from ..metrics.table import TABLE
 from ..registry import make_seeded
+from ..scanning import Scan, refuse_beside_a_scan
 from ..threads import carried
 from ..traits import Preserves
 from ..validation import ordered_like
 from .choice import choose, explain
 from .evaluate import Answers, Judgement, answers, evaluate, workers
 from .methods import left_out, pick_methods
-from .problem import Problem, make_problem
+from .problem import Problem, make_problem, scan_problem
 from .result import Comparison, Curve
 from .splits import make_plan, smaller_plans
 from .table import estimates, make_rows
@@ -32,13 +33,13 @@ Progress = Callable[[int, int], None]
 
 def compare(
     scores: Any,
-    y: Any,
+    y: Any = None,
     *,
     methods: str | Sequence[str] = "default",
     cv: int = 5,
     repeats: int = 1,
-    test: Sequence[Any] | None = None,
-    inputs: str = "logits",
+    test: Any = None,
+    inputs: str | None = None,
     classes: Any = None,
     saturated: str = "small",
     sample_weight: Any = None,
@@ -58,7 +59,9 @@ def compare(
     Parameters
     ----------
     scores, y, sample_weight, inputs, classes, saturated
-        As for `Calibrator` and its `fit`.
+        As for `Calibrator` and its `fit`: ``inputs`` are logits where nothing else is said. Scores may be a
+        `calibrant.scan` alone. What does not fit in memory is compared on a sample of rows, chosen by a hash of their
+        content; ``settings["judged_on"]`` and ``reason`` say so, and ``refit_`` is fitted on all rows, by passes.
     methods : {"default", "fast", "all"} or sequence of str
         Registered names, or chains such as ``"ts > irova"``. The identity always takes part. "default" are the maps
         that win on real sets, as far as the rows and classes allow it in seconds; "fast" are those of them that take
@@ -103,7 +106,13 @@ def compare(
     'ts'
     """
     exact = _is_exact(saturated)
-    given = make_problem(scores, y, inputs, classes, sample_weight, embeddings, groups, exact=exact)
+    scan = scores if isinstance(scores, Scan) else None
+    if scan is not None:
+        _refuse_beside(y, sample_weight, embeddings, groups)
+        inputs = scan.kind_of(inputs)
+    inputs = inputs or "logits"
+    given, sampled = (None, "") if scan is None else scan_problem(scan, inputs, classes, exact=exact)
+    given = given or make_problem(scores, y, inputs, classes, sample_weight, embeddings, groups, exact=exact)
     result = compare_problems(
         given,
         None if test is None else _test_problem(test, inputs, given, scores),
@@ -120,6 +129,8 @@ def compare(
         progress=progress,
     )
 
+    result = _stated(result, sampled)
+
     def refit() -> Calibrator:
         calibrator = make_seeded(result.best_, random_state)
         if calibrator.traits.needs == "embeddings":
@@ -127,7 +138,7 @@ def compare(
             return calibrator.fit(embeddings, y, sample_weight=sample_weight)
         more = {"saturated": saturated} if exact else {}
         calibrator.set_params(inputs=inputs, classes=classes, **more)
-        return calibrator.fit(scores, y, sample_weight=sample_weight)
+        return calibrator.fit(scores) if scan is not None else calibrator.fit(scores, y, sample_weight=sample_weight)
 
     return replace(result, _refit=refit, settings={**result.settings, "inputs": inputs})
 
@@ -242,8 +253,27 @@ def _is_exact(saturated: str) -> bool:
     return saturated == "exact"
 
 
-def _test_problem(test: Sequence[Any], inputs: str, given: Problem, fitted_on: Any) -> Problem:
+def _refuse_beside(y: Any, sample_weight: Any, embeddings: Any, groups: Any) -> None:
+    refuse_beside_a_scan(y, sample_weight)
+    if embeddings is not None or groups is not None:
+        name = "embeddings" if embeddings is not None else "groups"
+        raise InvalidInput(f"compare on a scan takes no {name}", hint="pass arrays that fit in memory")
+
+
+def _stated(result: Comparison, sampled: str) -> Comparison:
+    """Say on which sample maps were compared, where it was one."""
+    if not sampled:
+        return result
+    judged = result.settings["judged_on"]
+    words = f"{judged}, after fits on {sampled}" if judged == "test set" else f"{judged} of {sampled}"
+    settings = {**result.settings, "judged_on": words, "sample": sampled}
+    return replace(result, settings=settings, reason=f"{result.reason} All this is said by {sampled}.")
+
+
+def _test_problem(test: Any, inputs: str, given: Problem, fitted_on: Any) -> Problem:
     """The rows to judge on; the names of their columns decide which is which class."""
+    if isinstance(test, Scan):
+        return scan_problem(test, inputs, given.classes, exact=given.exact)[0]
     if not isinstance(test, (tuple, list)) or len(test) not in (2, 3, 4):
         raise InvalidInput("test must be (scores, y), with embeddings and groups behind", seen=type(test).__name__)
     scores, y, embeddings, groups = (*test, None, None)[:4]

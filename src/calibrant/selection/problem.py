@@ -11,11 +11,14 @@ from numpy.typing import NDArray
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from ..passes import Block, Data, in_memory
+from ..scanning import Scan
 from ..types import Array, Floats, Integers
 from ..validation import as_groups, as_labels, as_matrix, as_scores, as_weights
 from ..validation.saturation import count_zeros, floored, read_zeros, smallest_log, zero_level
 
-__all__ = ["Problem", "make_problem", "read_split"]
+__all__ = ["Problem", "make_problem", "read_split", "scan_problem"]
+
+_COMPARED, _COMPARED_ROWS = 5_000_000, (10_000, 100_000)  # scores of a scan that maps are compared on; rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +128,17 @@ def make_problem(
     is_event = k == 2 and as_matrix(scores, f"{name}scores")[0].size == n
     found = Problem(valid.logits, labels, weights, known, vectors, of_group, exact, is_event)
     return found if weights is None or weights.all() else found.take(np.flatnonzero(weights))
+
+
+def scan_problem(scan: Scan, inputs: str, classes: Any, *, exact: bool = False) -> tuple[Problem, str]:
+    """Return rows of a scan to compare maps on, and what sample they are in words; none where they are all rows."""
+    given, block, words = scan.sampled(inputs, classes, _compared_rows)
+    logits, labels, weights = block.logits, block.labels, block.weights
+    return Problem(logits, labels, weights, given.classes, exact=exact, is_event=given.one_score), words
+
+
+def _compared_rows(columns: int) -> int:
+    return int(np.clip(_COMPARED // columns, *_COMPARED_ROWS))
 
 
 def _vectors(embeddings: Any, n: int, name: str) -> Floats:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ..main import COMMANDS
-from ..options import common, data_options, read_data, writable
+from ..options import common, read_data, scan_options
 from ..output import print_json, say
 
 __all__ = ["command"]
@@ -19,35 +19,66 @@ __all__ = ["command"]
     + "\n\nNames decide which column is which class; files without names go by position. A table (.csv, .tsv, .jsonl, "
     ".parquet, .arrow) keeps its columns, and has new ones behind them: calibrated_CLASS, or calibrated_COLUMN for "
     "the probability of one event. From .npz, .npy and the like the output holds the probabilities, and the labels "
-    "where FILE has some.",
+    "where FILE has some. A pattern of files, a directory or what is larger than --memory is written file by file, to "
+    "the directory PATH where these are several.",
 )
 @click.argument("calibrator", metavar="MAP")
 @click.argument("file", metavar="FILE")
-@click.option(
-    "-o", "--output", callback=writable, required=True, metavar="PATH", help="Where to write; - for standard output."
-)
+@click.option("-o", "--output", required=True, metavar="PATH", help="Where to write; - for standard output.")
 @click.option(
     "--prefix", default="calibrated_", show_default=True, help="What the names of new columns of a table begin with."
 )
-@data_options
+@scan_options
 @common
 def command(
-    calibrator: str, file: str, output: str, prefix: str, names: Any, as_json: bool, seed: int, quiet: bool
+    calibrator: str,
+    file: str,
+    output: str,
+    prefix: str,
+    names: Any,
+    memory: str | None,
+    as_json: bool,
+    seed: int,
+    quiet: bool,
 ) -> None:
     """Apply a saved map to the scores of a file."""
+    from ...files.atomic import check_target
     from ...files.writing import write_probabilities
     from ...loading import load
     from ..measuring import predict, with_classes_of
+    from ..scans import scan_data
 
     if output == "-" and as_json:
         raise click.UsageError("--json and --output - both claim standard output; hint: name a file")
-    fitted = load(calibrator)
+    fitted, scanned = load(calibrator), scan_data(file, names, memory)
+    if scanned is not None:
+        rows = {"all": _applied(fitted, scanned, output, prefix, quiet)}
+        _tell(calibrator, file, output, rows, as_json, quiet)
+        return
+    if output != "-":
+        check_target(output)
     data = with_classes_of(fitted, read_data(file, names, every_part=True))
     parts = {name: predict(fitted, data, rows) for name, rows in data.parts.items()}
     write_probabilities(output, data, parts, prefix)
     if formulas := [name for name in data.class_names if _is_formula(name)] if _is_text(output) else []:
         say(f"note: to a spreadsheet a name like {formulas[0][:40]} is a formula: import its column as text", quiet)
-    rows = {name or "all": len(p) for name, p in parts.items()}
+    _tell(calibrator, file, output, {name or "all": len(p) for name, p in parts.items()}, as_json, quiet)
+
+
+def _applied(fitted: Any, data: Any, output: str, prefix: str, quiet: bool) -> int:
+    """Write files from files, and return how many rows there were."""
+    from ...scanning.applying import apply
+    from ..scans import counting, set_kind
+
+    if output == "-":
+        raise click.UsageError("what is read in batches is written to files; hint: name a directory")
+    set_kind(fitted, data)
+    with counting("correcting", quiet) as rows:
+        apply(fitted, data, output, column=prefix)
+    return rows[0]
+
+
+def _tell(calibrator: str, file: str, output: str, rows: dict[str, int], as_json: bool, quiet: bool) -> None:
     if as_json:
         print_json("apply", calibrator=calibrator, file=file, output=output, rows=rows)
     elif output != "-":

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ..main import COMMANDS
-from ..options import common, compare_options, data_options, read_data, writable
+from ..options import common, compare_options, read_data, scan_options, writable
 from ..output import number, print_json, print_table, print_wide_table, print_words, progress, say, table_width
 
 __all__ = ["command"]
@@ -17,24 +17,40 @@ __all__ = ["command"]
     "compare",
     help=COMMANDS["compare"]
     + "\n\nA file with a validation and a test part is judged on its test part, unless --cv is given. The choice is "
-    "the lowest held-out loss, unless the scores as they are, a blend of several maps or a simpler map come near it.",
+    "the lowest held-out loss, unless the scores as they are, a blend of several maps or a simpler map come near it. "
+    "Patterns of files and what is larger than --memory are compared on a sample of rows, which the result states; the "
+    "chosen map is then fitted on all rows.",
 )
 @click.argument("file", metavar="FILE")
 @compare_options
 @click.option(
     "-o", "--output", callback=writable, metavar="PATH", help="Fit the chosen map on all rows and save it here."
 )
-@data_options
+@scan_options
 @common
-def command(file: str, output: str | None, names: Any, as_json: bool, seed: int, quiet: bool, **settings: Any) -> None:
+def command(
+    file: str,
+    output: str | None,
+    names: Any,
+    memory: str | None,
+    as_json: bool,
+    seed: int,
+    quiet: bool,
+    **settings: Any,
+) -> None:
     """Compare maps on a file."""
-    from ..comparing import compared
+    from ..comparing import compared, compared_scan
+    from ..scans import counting, scan_data
 
-    data = read_data(file, names)
+    scanned = scan_data(file, names, memory)
     with progress("comparing", quiet) as advance:
-        found = compared(data, seed, advance, settings, names)
+        if scanned is None:
+            found = compared(read_data(file, names), seed, advance, settings, names)
+        else:
+            found = compared_scan(scanned, seed, advance, settings, names, memory)
     if output is not None:
-        found.refit_.save(output)
+        with counting(f"fitting {found.best_}", quiet or scanned is None):
+            found.refit_.save(output)
     if as_json:
         print_json("compare", file=file, output=output, **found.to_dict())
         return

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ..main import COMMANDS
-from ..options import common, data_options, method_names, parse_parameters, read_data, writable
+from ..options import common, method_names, parse_parameters, read_data, scan_options, writable
 from ..output import print_json, print_table, say
 
 __all__ = ["command"]
@@ -16,38 +16,49 @@ __all__ = ["command"]
 
 @click.command("fit", help=COMMANDS["fit"] + "\n\nFits on the validation part of a split, and judges on its test part.")
 @click.argument("file", metavar="FILE")
-@click.option("--method", required=True, metavar="NAME", shell_complete=method_names, help='A map; "a > b" chains two.')
 @click.option(
-    "-o",
-    "--output",
-    callback=writable,
-    required=True,
-    metavar="PATH",
-    help="Where to save the map; - for standard output.",
+    "--method",
+    default="ets",
+    show_default=True,
+    metavar="NAME",
+    shell_complete=method_names,
+    help='A map; "a > b" chains two.',
 )
+@click.option("-o", "--output", callback=writable, metavar="PATH", help="Where to save the map; - for standard output.")
 @click.option("--set", "pairs", multiple=True, metavar="NAME=VALUE", help="A parameter of the map; may be repeated.")
-@data_options
+@scan_options
 @common
 def command(
-    file: str, method: str, output: str, pairs: tuple[str, ...], names: Any, as_json: bool, seed: int, quiet: bool
+    file: str,
+    method: str,
+    output: str | None,
+    pairs: tuple[str, ...],
+    names: Any,
+    memory: str | None,
+    as_json: bool,
+    seed: int,
+    quiet: bool,
 ) -> None:
     """Fit a map and save it."""
     from ...registry import make_seeded
     from ..fitting import fit as fit_rows
     from ..fitting import judge
+    from ..scans import fit_scan, scan_data
 
     if output == "-" and as_json:
         raise click.UsageError("--json and --output - both claim standard output; hint: name a file for the map")
     calibrator = make_seeded(method, seed, **parse_parameters(pairs))
-    data = read_data(file, names)
-    fitted = fit_rows(calibrator, data)
-    save(fitted, output)
+    found = scan_data(file, names, memory)
+    data: Any = read_data(file, names) if found is None else None
+    fitted = fit_rows(calibrator, data) if found is None else fit_scan(calibrator, found, quiet)
+    if output is not None:
+        save(fitted, output)
     report = fitted.fit_report_
     if output == "-":
         return
-    table = {"rows": len(data.fit), "classes": len(data.classes), "converged": report.converged}
+    table = {"rows": fitted.n_samples_, "classes": len(fitted.classes_), "converged": report.converged}
     losses = {"before": report.loss_before, "after": report.loss_after}
-    judged = None if data.test is None else judge(fitted, data, data.test)
+    judged = None if data is None or data.test is None else judge(fitted, data, data.test)
     if as_json:
         loss = {"name": report.loss, **losses, "held_out_before": report.held_out_before}
         loss["held_out_after"] = report.held_out_after
@@ -61,7 +72,8 @@ def command(
         if report.held_out_after is not None:
             rows.append((f"{report.loss} held out", report.held_out_before, report.held_out_after))
         print_table(("", "before", "after"), rows)
-    say(f"fitted {method} on {len(data.fit)} rows; saved to {output}", quiet)
+    where = "not saved, as no --output was named" if output is None else f"saved to {output}"
+    say(f"fitted {method} on {fitted.n_samples_} rows; {where}", quiet)
 
 
 def save(fitted: Any, output: str) -> None:

@@ -100,7 +100,7 @@ def npy_batches(path: str, names: Names, rows: int) -> Iterator[Batch]:
     others = {role: getattr(names, role) for role in ("labels", "weights", "groups")}
     arrays = {"scores": stored_npy(path)}
     arrays |= {role: stored_npy(str(other)) for role, other in others.items() if other is not None}
-    yield from _side_by_side(arrays, path, rows)
+    yield from _side_by_side(arrays, path, rows, names.kind)
 
 
 def npz_batches(path: str, names: Names, rows: int) -> Iterator[Batch]:
@@ -125,7 +125,8 @@ def npz_batches(path: str, names: Names, rows: int) -> Iterator[Batch]:
         raise FileProblem(f"cannot read {path}", seen=error.strerror or str(error)) from error
     except zipfile.BadZipFile as error:
         raise FileProblem(f"{path} is not an .npz file, or is damaged", seen=str(error)) from error
-    yield from _side_by_side(arrays, path, rows)
+    said = own[scores.key]
+    yield from _side_by_side(arrays, path, rows, names.kind if said == "scores" else said)
 
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str, key: str) -> Stored:
@@ -141,7 +142,7 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str, key: str
         return _stored(file, path, key, begin + int.from_bytes(header[28:30], "little"))
 
 
-def _side_by_side(arrays: dict[str, Stored], path: str, rows: int) -> Iterator[Batch]:
+def _side_by_side(arrays: dict[str, Stored], path: str, rows: int, kind: str | None) -> Iterator[Batch]:
     count = arrays["scores"].shape[0]
     for stored in arrays.values():
         if stored.shape[0] != count:
@@ -152,5 +153,5 @@ def _side_by_side(arrays: dict[str, Stored], path: str, rows: int) -> Iterator[B
     first = 0
     for windows in zip(*(stored.windows(rows) for stored in arrays.values()), strict=True):
         own = dict(zip(arrays, windows, strict=True))
-        yield Batch(**own, origin=Origin(path, first))
+        yield Batch(**own, origin=Origin(path, first), kind=kind)
         first += len(windows[0])

@@ -15,6 +15,7 @@ from ...passes.batch import Batch
 from ..pieces import Names
 from ..reading import ending
 from .arrays import npy_batches, npz_batches
+from .pipes import copied, is_pipe
 from .tables import arrow_batches, text_batches
 
 __all__ = ["SCANNED", "FileSource", "file_source"]
@@ -48,6 +49,7 @@ class FileSource:
     paths: tuple[str, ...]
     names: Names
     bytes_a_batch: int
+    held: Any = None  # keeps a temporary file
     is_cluster = False
 
     @property
@@ -88,8 +90,12 @@ class FileSource:
         return SCANNED[ending(path)]
 
 
-def file_source(given: Any, names: Names, bytes_a_batch: int) -> FileSource:
-    """Return the source of a path, a pattern, a directory or a list of them."""
+def file_source(given: Any, names: Names, bytes_a_batch: int, spill: Any = None) -> FileSource:
+    """Return the source of a path, a pattern, a directory or a list of them; with ``spill`` a pipe is copied first."""
+    if spill is not None and not isinstance(given, (list, tuple)) and is_pipe(given):
+        with open(os.fspath(given), "rb") as stream:
+            path, held = copied(stream)
+        return FileSource((path,), names, bytes_a_batch, held)
     paths = [path for one in (given if isinstance(given, (list, tuple)) else [given]) for path in _expanded(one)]
     for path in paths:
         if ending(path) not in SCANNED:
@@ -115,6 +121,12 @@ def _expanded(given: Any) -> Sequence[str]:
         return found
     if not Path(text).exists():
         raise FileProblem(f"cannot read {text}", seen="no such file")
+    if is_pipe(text):
+        raise InvalidInput(
+            f"{text} can be read once, and a scan reads it several times",
+            seen="a pipe",
+            hint="pass spill=True, which copies it to a file of its own",
+        )
     return [text]
 
 

@@ -1,0 +1,83 @@
+"""Files that are read in batches: patterns, directories, and what is larger than the memory that may be used."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..errors import InvalidInput
+from ..files.scanned.pipes import copied, is_pipe
+from ..progress import pass_bar
+from ..scanning import Scan, scan, watched
+from ..scanning.memory import memory_bytes
+
+__all__ = ["counting", "fit_scan", "scan_data", "set_kind"]
+
+_KINDS = {"logits": "logits", "probs": "probabilities", None: None}
+_COPIES = 4  # times its size on disk that a file takes when it is read whole and worked on
+_WHOLE_ONLY = {"embeddings": "--embeddings", "clusters": "--clusters", "allow_torch": "--allow-torch"}
+
+
+def scan_data(file: str, names: dict[str, Any], memory: str | None) -> Scan | None:
+    """Return a file as a scan where it is to be read in batches; None where it is read whole."""
+    room = memory_bytes(memory)
+    most, held, given = room // _COPIES, None, file
+    if file == "-":
+        first = sys.stdin.buffer.read(most)
+        if len(first) < most:
+            sys.stdin = io.TextIOWrapper(io.BytesIO(first))  # to be read whole
+            return None
+        given, held = copied(sys.stdin.buffer, first)
+    elif not _is_large(file, most, asked=memory is not None):
+        return None
+    for key, option in _WHOLE_ONLY.items():
+        if names[key]:
+            raise InvalidInput(f"{option} is for files that are read whole", seen=file, hint="allow more by --memory")
+    own = {"scores": names["scores"], "label": names["labels"], "weight": names["weights"], "group": names["groups"]}
+    found = scan(given, **own, part=names["part"], percent=names["percent"], memory=room, spill=True)
+    source: Any = found.source
+    source = replace(source, names=replace(source.names, kind=_KINDS[names["kind"]]), held=held or source.held)
+    return replace(found, source=source, kind=_KINDS[names["kind"]])
+
+
+def _is_large(file: str, most: int, *, asked: bool) -> bool:
+    path = Path(file)
+    if path.is_dir() or (any(c in file for c in "*?[") and not path.exists()):
+        return True
+    if is_pipe(file):
+        return asked
+    return path.is_file() and path.stat().st_size > most
+
+
+@contextlib.contextmanager
+def counting(words: str, quiet: bool) -> Iterator[list[int]]:
+    """Show which pass is under way and how many rows it has seen; yields a list that has the rows of the last pass."""
+    seen = [0]
+
+    def note(number: int, rows: int, total: int | None) -> None:
+        seen[0] = rows
+        advance(number, rows, total)
+
+    with pass_bar(words, quiet) as advance, watched(note):
+        yield seen
+
+
+def set_kind(calibrator: Any, data: Scan) -> None:
+    """Tell a map on scores what those of the scan are."""
+    if calibrator.traits.needs != "scores":
+        raise InvalidInput(
+            f"{calibrator.called} needs embeddings", hint="allow more memory by --memory to read them whole"
+        )
+    calibrator.set_params(inputs=data.kind_of())
+
+
+def fit_scan(calibrator: Any, data: Scan, quiet: bool) -> Any:
+    """Fit a fresh map by passes."""
+    set_kind(calibrator, data)
+    with counting("fitting", quiet):
+        return calibrator.fit(data)

@@ -1,0 +1,45 @@
+"""Bytes that can be read once, from standard input or a pipe, copied to a file so that they can be read again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ...errors import FileProblem
+from ..reading import ending_by_content
+
+__all__ = ["copied", "is_pipe"]
+
+
+def is_pipe(path: Any) -> bool:
+    """Tell whether a path is no regular file or directory: what it gives can be read once."""
+    place = Path(os.fspath(path))
+    return place.exists() and not place.is_file() and not place.is_dir()
+
+
+def copied(stream: BinaryIO, first: bytes = b"") -> tuple[str, Any]:
+    """Copy ``first`` and what is left of a stream to a temporary file; return its path and what holds it.
+
+    When the second is gone, so is the file.
+    """
+    held = _Held()
+    path = Path(tempfile.mkdtemp(prefix="calibrant-"))
+    weakref.finalize(held, shutil.rmtree, str(path), ignore_errors=True)
+    try:
+        first = first or stream.read(1 << 16)
+        target = path / f"input{ending_by_content(first)}"
+        with contextlib.closing(stream), target.open("wb") as file:
+            file.write(first)
+            shutil.copyfileobj(stream, file, 1 << 22)
+    except OSError as error:
+        raise FileProblem("cannot copy the stream to a file", seen=error.strerror or str(error)) from error
+    return str(target), held
+
+
+class _Held:
+    """Whoever has this has the file."""
