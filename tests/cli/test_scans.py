@@ -58,7 +58,7 @@ def test_compare_states_its_sample(room, capfd, monkeypatch):
 
 
 def test_what_is_larger_than_memory_is_read_in_batches(room, capfd, monkeypatch):
-    for words in (["measure", "whole.npz"], ["fit", "whole.npz"]):
+    for words in (["measure", "whole.npz"], ["fit", "whole.npz", "-o", "m.cal"]):
         code, found = run(capfd, *words, "--memory", "100KB")
         assert code == 0
         assert found.get("rows", 3000) == 3000
@@ -73,9 +73,9 @@ def test_what_is_larger_than_memory_is_read_in_batches(room, capfd, monkeypatch)
 
 
 def test_what_is_wrong_is_said(room, capfd):
-    assert main(["fit", "nothing-*.parquet"]) == 4
+    assert main(["fit", "nothing-*.parquet", "-o", "m.cal"]) == 4
     assert "no file is like" in capfd.readouterr().err
-    assert main(["fit", "part-*.parquet", "--memory", "much"]) == 3
+    assert main(["fit", "part-*.parquet", "--memory", "much", "-o", "m.cal"]) == 3
     assert "500MB" in capfd.readouterr().err
     calibrant.make("ts").fit(Z, Y).save("m.cal")
     assert main(["apply", "m.cal", "part-*.parquet", "-o", "."]) == 4

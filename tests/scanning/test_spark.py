@@ -28,7 +28,7 @@ def frame(tmp_path_factory):
     for i, rows in enumerate(np.split(np.arange(2000), [1, 900, 900])):
         scores = pa.array(Z[rows].tolist(), type=pa.list_(pa.float32()))
         pq.write_table(pa.table({"label": Y[rows], "logits": scores}), room / f"{i}.parquet")
-    spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    spark = SparkSession.builder.master("local[2, 3]").config("spark.ui.enabled", "false").getOrCreate()
     yield spark.read.parquet(str(room))
     spark.stop()
 
@@ -43,3 +43,23 @@ def test_a_frame_answers_as_arrays_do(frame, monkeypatch):
     applied = calibrant.apply(make("ts").fit(Z, Y), calibrant.scan(frame, scores="logits", label="label"))
     assert applied.columns == ["label", "logits", "calibrated"]
     assert applied.count() == 2000
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_task_that_fails_once_changes_nothing(frame, monkeypatch, tmp_path):
+    monkeypatch.setattr(scanned, "HELD_BY_CLUSTERS", 0)
+    marker = str(tmp_path / "failed")
+
+    def fails_once(batches):
+        if not os.path.exists(marker):
+            open(marker, "w").close()
+            raise RuntimeError("this task fails once")
+        yield from batches
+
+    again = frame.mapInArrow(fails_once, frame.schema)
+    fitted = make("ts").fit(calibrant.scan(again, scores="logits", label="label"))
+    assert os.path.exists(marker)
+    assert fitted.temperature_ == pytest.approx(make("ts").fit(Z, Y).temperature_, rel=1e-6)
+    applied = calibrant.apply(fitted, calibrant.scan(frame, scores="logits", label="label"))
+    found = applied.toPandas().sort_values("label", kind="stable")
+    assert np.allclose(np.stack(found["calibrated"]), fitted.predict_proba(np.stack(found["logits"])), atol=1e-6)

@@ -17,6 +17,7 @@ __all__ = ["CELLS", "SummedCells", "summed"]
 
 Floats = NDArray[np.float64]
 CELLS = 512  # distinct scores that are kept as they are, and steps of the grid beyond: some 10 KB of JSON
+_GLANCE = 2048  # scores that show whether there are more distinct ones
 
 
 _WEIGHT = 1e100  # of a cell, or one over it: beyond, products overflow
@@ -99,7 +100,19 @@ def summed(pairs: Pairs, bins: int = 15) -> SummedCells:
     pairs = pairs.counted()
     w = pairs.weight_array
     squares = w**2 if pairs.draws is None else w**2 / pairs.draws
+    if len(np.unique(pairs.scores[:_GLANCE])) > CELLS:  # too many to keep: straight to the grid, without sorting
+        return _gridded(pairs.scores, w, w * pairs.outcomes, squares, bins)
     return _joined(np.stack([pairs.scores, w, w * pairs.outcomes, squares]), True, bins)
+
+
+def _gridded(scores: Floats, w: Floats, happened: Floats, squares: Floats, bins: int) -> SummedCells:
+    """Return the sums of rows by cell of the grid."""
+    cell = np.searchsorted(grid(CELLS, bins)[1:-1], scores, side="right")
+    weights = np.bincount(cell, w)
+    kept = np.flatnonzero(weights)
+    means = np.bincount(cell, w * scores)[kept] / weights[kept]
+    sums = [np.bincount(cell, part)[kept] for part in (happened, squares)]
+    return SummedCells(np.stack([means, weights[kept], *sums]), False, bins)
 
 
 def _joined(rows: Floats, exact: bool, bins: int) -> SummedCells:

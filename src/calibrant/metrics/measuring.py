@@ -9,6 +9,7 @@ import numpy as np
 
 from ..cells.edges import check_edges
 from ..cells.moments import moments_of
+from ..cells.pairs import Pairs
 from ..errors import FileProblem, InvalidInput, reading_state
 from ..validation import as_groups
 from .decisions.net_benefit import curve_of_decisions
@@ -33,8 +34,10 @@ __all__ = ["Measuring", "measure"]
 
 # Every class has a curve up to this many classes; beyond, the worst of them do.
 MOST_CLASSES = 20
+MOST_GROUPS = 1000  # groups of rows that come in blocks: each keeps cells of its own
 MOST_DRAWS = 200_000_000  # rows that are drawn in all resamples together
 FORMAT = 1
+_BY_CELL = ("scores", "outcomes", "weights", "draws")
 
 
 @dataclass(frozen=True)
@@ -122,10 +125,15 @@ def _by_group(found: Measurement, forecasts: Forecasts, groups: Any, settings: S
     shown = [str(name) for name in names.tolist()]
     rng = np.random.default_rng(settings.random_state)
     findings = group_findings(forecasts.top, places, shown, settings.confidence, settings.resamples, rng)
-    level = 1 - (1 - settings.confidence) / len(shown)
-    own = replace(settings, confidence=level, resamples=max(200, int(np.ceil(2 / (1 - level)))))
+    own = _of_each(settings, len(shown))
     parts = {name: measured(forecasts.take(places == place), own) for place, name in enumerate(shown)}
     return replace(found, groups=parts, group_findings=findings)
+
+
+def _of_each(settings: Settings, groups: int) -> Settings:
+    """Return how each of several groups is measured: intervals that hold for all of them together."""
+    level = 1 - (1 - settings.confidence) / groups
+    return replace(settings, confidence=level, resamples=max(200, int(np.ceil(2 / (1 - level)))))
 
 
 def _measured_labels(given: MultiLabel, settings: Settings, groups: Any) -> Measurement:
@@ -171,10 +179,25 @@ class Measuring:
     def __init__(self, **settings: Any) -> None:
         self.settings = Settings(**settings)
         self.summary: CellForecasts | None = None
+        self.groups: dict[str, Measuring] = {}
 
-    def update(self, y_true: Any, y_prob: Any, *, sample_weight: Any = None, classes: Any = None) -> Measuring:
-        """Add rows, and return the state itself."""
+    def update(
+        self, y_true: Any, y_prob: Any, *, sample_weight: Any = None, classes: Any = None, groups: Any = None
+    ) -> Measuring:
+        """Add rows, and return the state itself; with ``groups`` in every update, figures are told by group too."""
         forecasts = read(y_true, y_prob, sample_weight, classes=classes)
+        if groups is not None:
+            places, names = as_groups(groups, forecasts.n)
+            for place, name in enumerate(names.tolist()):
+                self._group(str(name))._add_rows(forecasts.take(places == place))
+        return self._add_rows(forecasts)
+
+    def _group(self, name: str) -> Measuring:
+        if name not in self.groups and len(self.groups) >= MOST_GROUPS:
+            raise InvalidInput("too many groups to tell figures of each", seen=f"more than {MOST_GROUPS}")
+        return self.groups.setdefault(name, Measuring(**asdict(self.settings)))
+
+    def _add_rows(self, forecasts: Forecasts) -> Measuring:
         rows = {"brier": brier_rows(forecasts), "nll": nll_rows(forecasts)}
         losses = {name: moments_of(values, forecasts.weights) for name, values in rows.items()}
         return self._add(summarised(forecasts, losses, self.settings.bins))
@@ -183,6 +206,8 @@ class Measuring:
         """Add the rows of another state, and return the state itself."""
         if self.settings != other.settings:
             raise InvalidInput("states with different settings cannot be merged")
+        for name, part in other.groups.items():
+            self._group(name).merge(part)
         return self if other.summary is None else self._add(other.summary)
 
     def __add__(self, other: Measuring) -> Measuring:
@@ -196,12 +221,28 @@ class Measuring:
         """Return the measurement of all rows so far."""
         if self.summary is None:
             raise InvalidInput("a state without rows has no figures", hint="call update first")
-        return measured(self.summary, self.settings)
+        found = measured(self.summary, self.settings)
+        return found if not self.groups else self._by_group(found)
+
+    def _by_group(self, found: Measurement) -> Measurement:
+        """Add what was found by group, from the cells of each."""
+        parts = {name: part.summary for name, part in sorted(self.groups.items()) if part.summary is not None}
+        each = [part.top for part in parts.values()]
+        places = np.repeat(np.arange(len(each)), [pairs.n for pairs in each])
+        rng = np.random.default_rng(self.settings.random_state)
+        pairs = Pairs(*(np.concatenate([getattr(part, name) for part in each]) for name in _BY_CELL))
+        findings = group_findings(pairs, places, list(parts), self.settings.confidence, self.settings.resamples, rng)
+        own = _of_each(self.settings, len(parts))
+        return replace(
+            found, groups={name: measured(part, own) for name, part in parts.items()}, group_findings=findings
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists, strings and numbers, as JSON can hold them."""
         known = None if self.summary is None else self.summary.to_dict()
-        return {"format": FORMAT, "settings": asdict(self.settings), "summary": known}
+        told = {"format": FORMAT, "settings": asdict(self.settings), "summary": known}
+        groups = {name: part.to_dict() for name, part in self.groups.items()}
+        return {**told, "groups": groups} if groups else told
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> Measuring:
@@ -215,6 +256,7 @@ class Measuring:
                 made.summary = CellForecasts.from_dict(given["summary"])
                 if not made.summary.n or not made.summary.cells[0].table.size:
                     raise FileProblem("this is no state of a measurement", seen="sums of no rows")
+            made.groups = {name: cls.from_dict(part) for name, part in given.get("groups", {}).items()}
             return made
 
 

@@ -76,7 +76,7 @@ def scan(
     names = replace(Names(**named), scores=listed, part=part, percent=percent)
     room = memory_bytes(memory)
     found = source_of(source, names, beside, batch_bytes(room), spill)
-    return Scan(found, sample=sample, held=room // HELD_SHARE)
+    return Scan(found, sample=sample, held=room // HELD_SHARE, grouped=group is not None)
 
 
 def _is_name(value: Any) -> bool:

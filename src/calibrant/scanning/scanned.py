@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..arrays import softmax
 from ..errors import InvalidInput
 from ..metrics.measuring import Measuring, measure
+from ..metrics.state import state
 from ..passes import Block, Data, in_memory, in_passes
 from ..passes.batch import Batch
 from ..passes.statistic import Rows
@@ -25,7 +26,7 @@ __all__ = ["Given", "Scan", "refuse_beside_a_scan"]
 
 HELD = 8_000_000  # scores that are read into memory at once (32 or 64 MB): up to there a fit is that of arrays
 HELD_SHARE = 60  # bytes of memory a score that is held: 8, and a few times that for what a fit makes of it
-HELD_BY_CLUSTERS = 1 << 19  # the same where they are sent: a megabyte or two
+HELD_BY_CLUSTERS = 2_000_000  # the same where they are sent; up to there binning is judged by five folds, 31 passes
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +53,8 @@ class Scan:
         Fitted maps that the scores are read through; see `mapped`.
     sample : int or None
         Fits and measurements look at so many rows only.
+    grouped : bool
+        Whether rows belong to groups, of which `calibrant.measure` is to tell figures.
     held : int or None
         Scores that may be read into memory at once, where that is fewer than usual.
     """
@@ -61,6 +64,7 @@ class Scan:
     maps: tuple[Any, ...] = ()
     sample: int | None = None
     held: int | None = None
+    grouped: bool = False
     _looks: dict[Any, tuple[Reading, Seen]] = field(default_factory=dict, repr=False)
 
     def mapped(self, calibrator: Any) -> Scan:
@@ -144,16 +148,25 @@ class Scan:
 
     def measured(self, inputs: str | None, classes: Any, settings: dict[str, Any]) -> Any:
         """Measure the rows: exactly where they are few, else by sums of cells, in one pass more than the first look."""
+        if settings["profile"] == "multilabel":
+            raise InvalidInput("a scan has one label a row, and the profile multilabel several", hint="pass arrays")
         kind = self.kind_of(inputs)
         reading, seen = self.looked(kind, classes, None, False)
-        function = partial(_measure, reading=reading, settings=settings)
-        if seen.few is not None:
+        if seen.few is not None and not self.grouped:
             block = _block(seen.few, len(_known(reading)))
             y, p, classes = _forecasts(block, reading)
             return measure(y, p, sample_weight=block.weights, classes=classes, **settings)
+        return self._summed(reading, seen, partial(Measuring, **settings), self.grouped)
+
+    def metric(self, name: str, *, inputs: str | None = None, classes: Any = None, **options: Any) -> float:
+        """Return one metric of all rows, by the pass of a first look and one more; see `calibrant.metrics.state`."""
+        reading, seen = self.looked(self.kind_of(inputs), classes, None, False)
+        return self._summed(reading, seen, partial(state, name, **options))
+
+    def _summed(self, reading: Reading, seen: Seen, make: Callable[[], Any], grouped: bool = False) -> Any:
+        function = partial(_updated, reading=reading, make=make, grouped=grouped)
         with tell_pass(seen.rows):
-            found = self.seen_source.reduce(function)
-        return found.finalise()
+            return self.seen_source.reduce(function).finalise()
 
     def _data(self, reading: Reading, seen: Seen) -> Data:
         classes = _known(reading)
@@ -203,16 +216,26 @@ def _answers(batches: Iterable[Batch], tasks: Sequence[Task], reading: Reading) 
     return Answers(tuple(found), rows)
 
 
-def _measure(batches: Iterable[Batch], reading: Reading, settings: dict[str, Any]) -> Measuring | None:
-    """One pass: sums of cells of the batches of a partition."""
-    state = None
+def _updated(batches: Iterable[Batch], reading: Reading, make: Callable[[], Any], grouped: bool) -> Any:
+    """One pass: the state of the batches of a partition."""
+    total = None
     for batch in counted(batches):
         if _length(batch):
-            state = Measuring(**settings) if state is None else state
+            total = make() if total is None else total
             block = replace(reading, floors=False).block(batch)
             y, p, classes = _forecasts(block, reading)
-            state.update(y, p, sample_weight=block.weights, classes=classes)
-    return state
+            own = {"groups": _groups(batch)} if grouped else {}
+            if block.n:
+                total.update(y, p, sample_weight=block.weights, classes=classes, **own)
+    return total
+
+
+def _groups(batch: Batch) -> NDArray[Any]:
+    """Return the groups of the rows that have a weight."""
+    if batch.groups is None:
+        raise InvalidInput("a batch of the scan has no groups", seen=batch.origin.name)
+    groups = np.atleast_1d(np.asarray(batch.groups))
+    return groups if batch.weights is None else groups[np.atleast_1d(np.asarray(batch.weights)) != 0]
 
 
 def _forecasts(block: Block, reading: Reading) -> tuple[Any, Any, Any]:

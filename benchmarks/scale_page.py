@@ -1,0 +1,184 @@
+"""The page of `scale.py`."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from calibrant.files.atomic import replacing
+
+LIMITS = {"ts": 4, "ets": 6, "vector": 12, "irm": 3, "imax": 3, "hb-mass": 3, "ece": 3, "cwece": 3, "measure": 3}
+MOST_MEMORY, MOST_RATIO, MOST_PARQUET, EXPONENT = 600, 2.5, 2.0, 0.1
+_BARE = 1 << 20  # bytes of a statistic beyond which a coordinator feels it
+
+
+def ratio(job: dict[str, Any], clock: int = 1) -> float:
+    """Seconds over passes times bare reading: of the processors (1), or by the clock (0)."""
+    return job["seconds"][clock] / max(job["passes"] * job["bare"][clock], 1e-9)
+
+
+def judged(found: dict[str, Any]) -> list[str]:
+    """Return the limits that do not hold, in words."""
+    jobs, failed = found["jobs"], []
+    for name, most in LIMITS.items():
+        job = jobs.get(f"whole {name}")
+        if job is None or "failed" in job:
+            failed.append(f"{name} was not measured" if job is None else f"{name} failed")
+            continue
+        failed += [f"{name} takes {job['passes']} passes (limit {most})"] if job["passes"] > most else []
+        failed += [f"{name} takes {job['memory']:.0f} MB (limit 600)"] if job["memory"] > MOST_MEMORY else []
+        times = ratio(job)
+        failed += [f"{name} takes {times:.1f} × bare reading (limit 2.5)"] if times > MOST_RATIO else []
+        grown = exponent(found, name)
+        far = grown is not None and abs(grown - 1) > EXPONENT
+        failed += [f"{name} grows with exponent {grown:.2f} (1 ± .1)"] if far else []
+    for name in ("ts", "measure"):
+        job = jobs.get(f"parquet {name}", {})
+        if job.get("seconds") and ratio(job) > MOST_PARQUET:
+            failed.append(f"{name} on Parquet takes {ratio(job):.1f} × decoding (limit 2)")
+    events = jobs.get("events measure", {})
+    if not events.get("passes") or events["passes"] > 3:
+        failed.append("the events were not measured in three passes")
+    return failed
+
+
+def exponent(found: dict[str, Any], name: str) -> float | None:
+    """Return how processor time a pass grows with the rows: 1 is proportional."""
+    whole, small = (found["jobs"].get(f"{size} {name}", {}) for size in ("whole", "small"))
+    if not whole.get("seconds") or not small.get("seconds"):
+        return None
+    times = [job["seconds"][1] / job["passes"] for job in (small, whole)]
+    return math.log10(times[1] / times[0])
+
+
+def _row(found: dict[str, Any], where: str, name: str) -> str:
+    job = found["jobs"].get(f"{where} {name}")
+    if job is None or "failed" in job:
+        return f"| {name} | not measured | | | | | |"
+    wall, used = job["seconds"]
+    grown = exponent(found, name) if where == "whole" else None
+    growth = "" if grown is None else f"{grown:.2f}"
+    return (
+        f"| {name} | {job['passes']} | {job['memory']:.0f} MB | {used:.1f} s | {wall:.0f} s | {ratio(job):.1f} "
+        f"({ratio(job, 0):.1f}) | {growth} |"
+    )
+
+
+def _clusters(found: dict[str, Any]) -> list[str]:
+    lines = ["| engine | map | passes | seconds | seconds a pass | largest statistic of a pass |", "| --- " * 6 + "|"]
+    for engine in ("two threads", "dask", "spark"):
+        for name in ("ts", "ets", "imax"):
+            job = found["jobs"].get(f"{engine} {name}", {})
+            if job.get("seconds"):
+                wall = job["seconds"][0]
+                called = {"two threads": "stream", "dask": "Dask, 2 processes", "spark": "Spark local[2]"}[engine]
+                size = f"{job['bytes'] / 1e6:.2f} MB"
+                lines.append(
+                    f"| {called} | {name} | {job['passes']} | {wall:.1f} | {wall / job['passes']:.2f} | {size} |"
+                )
+    return lines
+
+
+def _paper(found: dict[str, Any]) -> str:
+    """What a fit costs on a cluster, reckoned from the figures."""
+    job, k = found["jobs"].get("whole ts", {}), found["setting"]["classes"]
+    if not job.get("seconds"):
+        return "Not reckoned: ts was not measured."
+    rate = found["setting"]["rows"] * job["passes"] / job["seconds"][1]  # rows a processor second
+    lines = [
+        f"One processor goes through {rate / 1e6:.1f} million rows of {k} scores a second in a fit of ts (of its time, "
+        "without waiting for a disk). A partition sends sums of a few numbers in a pass of ts or ets, 8·K bytes for "
+        f"vector, and cells for binning: 2 · 8 bytes · F cells a group of classes, {2 * 8 * 2**15 / 1e6:.1f} MB for a "
+        f"shared map (F = 2¹⁵) and {2 * 8 * 2**20 / 1e6:.0f} MB at most for one a class (F = 2²⁰/K); the first look "
+        "sends a sample of at most 1 MB beside its counts. A coordinator that merges by itself (Spark) gets it once a "
+        "partition; Dask merges in a tree.",
+        "",
+        "| rows | size | a pass on 100 workers of one processor each | ts, 4 passes | reading at 200 MB/s a worker |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for power in (9, 12):
+        rows = 10**power
+        seconds, disk = rows / rate / 100, rows * 4 * k / 2e8 / 100
+        lines.append(
+            f"| 10^{power} | {rows * 4 * k / 1e12:.1f} TB | {_time(seconds)} | {_time(4 * max(seconds, disk))} | "
+            f"{_time(disk)} |"
+        )
+    lines += [
+        "",
+        "**Where it stops to pay.** The standard error of log T is about 1/√n times a number near one: 10^7 rows tell "
+        "T to three or four digits (±0.0003), 10^9 to ±0.00003, which no one will see in a probability. For maps of "
+        "few numbers `scan(…, sample=10_000_000)` reads all rows once, to choose the sample, and is done, where that "
+        "many fit in memory. K maps of their own (irova, hb-mass, vector) profit from more rows if classes are rare: "
+        "a class of one row in a million has ten rows in 10^7. Measuring pays further: an error of 10^-4 in a bin of a "
+        "thousandth of the rows needs 10^10.",
+    ]
+    return "\n".join(lines)
+
+
+def _time(seconds: float) -> str:
+    return (
+        f"{seconds:.0f} s"
+        if seconds < 120
+        else f"{seconds / 60:.0f} min"
+        if seconds < 7200
+        else f"{seconds / 3600:.1f} h"
+    )
+
+
+def write_page(found: dict[str, Any], output: Path) -> None:
+    """Write what was measured, the limits that do not hold first."""
+    setting, failed = found["setting"], judged(found)
+    held = "**Every limit holds.**" if not failed else f"**Not every limit holds:** {'; '.join(failed)}."
+    size = setting["rows"] * setting["classes"] * 4 / 1e9
+    head = "| | passes | memory | processor | clock | times bare reading, processor (clock) | growth |"
+    parts = [
+        "# Files larger than memory, and clusters",
+        "",
+        held,
+        "",
+        f"Written by `benchmarks/scale.py --rows {setting['rows']}`: {setting['rows']:,} × {setting['classes']} scores "
+        f"in float32 ({size:.1f} GB in .npy), logits of twice a normal, labels drawn at a temperature of 1/0.6. Each "
+        "job is a process of its own; memory is its peak beyond the interpreter with everything imported. Bare reading "
+        "is the same file read in the same blocks into one buffer, from the system's cache, right before and after: "
+        "the faster counts. The machine was busy with other work, so limits are judged by processor time of both; "
+        "the clock stands beside it. Growth is the exponent of processor time a pass from a tenth of the rows to all.",
+        "",
+        "Limits: passes as in docs/scale.md; 600 MB; 2.5 × bare reading a pass; growth 1 ± .1; Parquet 2 × decoding.",
+        "",
+        "## All rows",
+        "",
+        head,
+        "| --- " * 7 + "|",
+        *[_row(found, "whole", name) for name in LIMITS],
+        "",
+        f"## Parquet ({setting['rows'] // 10:,} rows, lists of float32), against decoding it",
+        "",
+        head,
+        "| --- " * 7 + "|",
+        *[_row(found, "parquet", name) for name in ("ts", "measure")],
+        "",
+        f"## {setting['events']:,} events (p, y)",
+        "",
+        head,
+        "| --- " * 7 + "|",
+        _row(found, "events", "measure"),
+        "",
+        f"## Engines ({setting['rows'] // 10:,} rows, workers started before)",
+        "",
+        *_clusters(found),
+        "",
+        "## On paper: 10^9 and 10^12 rows",
+        "",
+        _paper(found),
+        "",
+    ]
+    with replacing(output) as out:
+        out.write("\n".join(parts).encode())
+
+
+if __name__ == "__main__":
+    import json
+    import sys
+
+    write_page(json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2]))
