@@ -112,7 +112,8 @@ def _gridded(scores: Floats, w: Floats, happened: Floats, squares: Floats, bins:
     kept = np.flatnonzero(weights)
     means = np.bincount(cell, w * scores)[kept] / weights[kept]
     sums = [np.bincount(cell, part)[kept] for part in (happened, squares)]
-    return SummedCells(np.stack([means, weights[kept], *sums]), False, bins)
+    table = np.stack([means, weights[kept], *sums]).astype(np.float64, copy=False)
+    return SummedCells(table, False, bins)
 
 
 def _joined(rows: Floats, exact: bool, bins: int) -> SummedCells:
