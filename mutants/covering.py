@@ -14,13 +14,23 @@ from typing import Any
 from . import children
 from .change import Change
 
-# The tests of a room are those of its name; those of the core are, besides, the kernels' own files.
-KERNELS = (
-    "core",
-    "maps/scaling/test_linear_kernels.py",
-    "maps/test_density_kernels.py",
-    "metrics/test_metric_kernels.py",
-)
+# The tests of a room are those of its name, but for these; what was recorded for other rooms is run as well.
+MORE = {
+    "cpp": (
+        "core",
+        "maps/scaling/test_linear_kernels.py",
+        "maps/test_density_kernels.py",
+        "metrics/test_metric_kernels.py",
+    ),
+    "validation": (
+        "validation",
+        "test_validation.py",
+        "test_columns.py",
+        "test_saturation.py",
+        "test_half_precision.py",
+    ),
+    "passes": ("passes", "scanning/test_sources.py", "test_scanning.py"),
+}
 MOST = 60.0  # seconds of tests, as recorded, for one change: the quickest of those that reach it come first
 PYTEST = ("-x", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "--no-header")
 
@@ -50,8 +60,8 @@ def record(root: Path, room: Path, tested: str, end: float, say: Any) -> bool:
 
 def test_files(root: Path, room: str) -> list[Path]:
     """Return the test files of a room."""
-    places = [root / "tests" / name for name in (KERNELS if room == "cpp" else [room])]
-    return sorted(path for at in places for path in ([at] if at.is_file() else at.rglob("test_*.py")))
+    places = [root / "tests" / name for name in MORE.get(room, (room,))]
+    return sorted(path for at in places for path in ([at] if at.suffix == ".py" else at.rglob("test_*.py")))
 
 
 def _watch(root: Path, path: Path, kept: Path) -> int:
