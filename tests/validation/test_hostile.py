@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import calibrant
+from calibrant import registry
 from calibrant.errors import CalibrationWarning, InvalidInput
 from calibrant.validation import as_scores, as_weights
 
@@ -47,11 +48,11 @@ def test_scores_that_are_next_to_nothing_are_said_to_be_read_as_equal():
         assert not as_scores(Z * 1e-300, "logits").logits.any()
 
 
-@pytest.mark.parametrize("name", ["vector", "ts", "irova", "imax", "kcal-logits"])
-@pytest.mark.parametrize("weight", [1e300, 1e-300])
+@pytest.mark.parametrize("name", registry.names())
+@pytest.mark.parametrize("weights", [np.full(40, 1e300), np.full(40, 1e-300), np.tile([1e300, 1e-300], 20)])
 @pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
-def test_weights_of_any_size(name, weight):
-    assert fine(calibrant.make(name).fit(Z, Y, sample_weight=np.full(40, weight)).predict_proba(Z))
+def test_weights_of_any_size(name, weights):
+    assert fine(calibrant.make(name).fit(Z, Y, sample_weight=weights).predict_proba(Z))
 
 
 def test_weights_keep_their_proportions():
