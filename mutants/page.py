@@ -63,7 +63,7 @@ def _head(
         "",
         f"`make mutants` draws the changes by a seed (here {seed}) from the rooms that compute numbers and from the",
         "compiled core, makes one at a time in a copy of the tree and runs the tests that reach its line, those of its",
-        "room first (at most a minute of them). Noticed means that a test fails, that the process ends or that the",
+        "room first (at most 20 s of them). Noticed means that a test fails, that the process ends or that the",
         "tests take five times as long. The page is written by `python -m mutants`; outcomes are kept in",
         "`mutants/outcomes.jsonl`, reasons in `mutants/survivors.txt`.",
         "",

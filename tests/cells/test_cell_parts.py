@@ -1,0 +1,89 @@
+"""Parts of cells by themselves, against what they are by definition."""
+
+import numpy as np
+import pytest
+from scipy.interpolate import CubicSpline
+
+from calibrant.cells.edges import check_edges, kmeans
+from calibrant.cells.fine import _between
+from calibrant.cells.logit_spline import _basis, _knots_of, logit_spline
+from calibrant.cells.moments import moments_of
+from calibrant.cells.pairs import Pairs, standard_error
+from calibrant.errors import InvalidInput
+
+
+def test_moments_are_those_of_repeated_rows(rng):
+    values, counts = rng.normal(size=50) + 3, rng.integers(1, 5, 50)
+    repeated = np.repeat(values, counts)
+    found = moments_of(values, counts * 1.0)
+    for same in (
+        found,
+        found.about(1.7),
+        moments_of(values[:20], counts[:20] * 1.0) + moments_of(values[20:], counts[20:] * 1.0),
+    ):
+        deviation, skewness = same.spread
+        assert same.mean == pytest.approx(repeated.mean())
+        assert deviation == pytest.approx(repeated.std(ddof=1))
+        assert skewness == pytest.approx(((repeated - repeated.mean()) ** 3).mean() / deviation**3)
+        assert same.rows == counts.sum()
+
+
+def test_k_means_of_two_heaps_cut_half_way_between_their_means():
+    scores, weights = np.array([0.1, 0.2, 0.7, 0.9]), np.array([3.0, 1.0, 1.0, 4.0])
+    middle = (0.125 + 0.86) / 2
+    np.testing.assert_allclose(kmeans(scores, 2, weights), [0, middle, 1])
+    np.testing.assert_allclose(kmeans(np.repeat(scores, weights.astype(int)), 2), [0, middle, 1])
+
+
+@pytest.mark.parametrize("bins", [0, -1, 2.5, "many", True])
+def test_numbers_of_bins_that_are_none_are_refused(bins):
+    with pytest.raises(InvalidInput, match="bins is not valid"):
+        check_edges("equal_width", bins)
+
+
+def test_cells_end_half_way_between_neighbours():
+    np.testing.assert_allclose(_between(np.array([0.0, 1.0, 5.0, 5.5])), [0.5, 3.0, 5.25])
+    close = np.nextafter(1.0, 2.0)
+    assert _between(np.array([1.0, close]))[0] == close
+
+
+def test_knots_go_from_end_to_end():
+    x = np.sort(np.random.default_rng(0).normal(size=400))
+    knots = _knots_of(x, np.ones(400))
+    assert (knots[0], knots[-1]) == (x[0], x[-1])
+    assert np.diff(knots).min() > 0.01 * np.ptp(x)
+
+
+def test_the_basis_is_that_of_a_natural_spline():
+    knots = np.array([-2.0, -0.5, 0.3, 1.0, 4.0])
+    values = np.array([1.0, -0.5, 2.0, 0.0, 0.7])
+    spline = CubicSpline(knots, values, bc_type="natural")
+    inside = np.linspace(-2, 4, 50)
+    np.testing.assert_allclose(_basis(inside, knots) @ values, spline(inside), atol=1e-10)
+    ends = np.array([-5.0, 7.0])
+    lines = [values[0] - 3 * spline(-2, 1), values[-1] + 3 * spline(4, 1)]
+    np.testing.assert_allclose(_basis(ends, knots) @ values, lines, atol=1e-10)
+
+
+def test_rows_that_come_twice_in_one_cluster_say_no_more(rng):
+    p = rng.uniform(0.05, 0.95, 300)
+    y = (rng.random(300) < p) * 1.0
+    once = logit_spline(Pairs(p, y, None, clusters=np.arange(300)))
+    twice = logit_spline(
+        Pairs(np.repeat(p, 2), np.repeat(y, 2), None, clusters=np.repeat(np.arange(300), 2)), like=once
+    )
+    plain = logit_spline(Pairs(p, y))
+    np.testing.assert_allclose(np.diag(once.covariance), np.diag(plain.covariance), rtol=0.8)
+    assert np.isfinite(np.diag(twice.covariance)).all()
+
+
+def test_the_standard_error_of_a_mean(rng):
+    x = rng.normal(size=60)
+    error, rows = standard_error(x, Pairs(np.full(60, 0.5), np.zeros(60)))
+    assert error == pytest.approx(x.std(ddof=1) / np.sqrt(60))
+    assert rows == 60
+    clusters = np.repeat(np.arange(20), 3)
+    error, rows = standard_error(x, Pairs(np.full(60, 0.5), np.zeros(60), clusters=clusters))
+    means = x.reshape(20, 3).mean(axis=1)
+    assert error == pytest.approx(means.std(ddof=1) / np.sqrt(20))
+    assert rows == 20

@@ -1,0 +1,31 @@
+"""Parts of validation by themselves."""
+
+import numpy as np
+import pytest
+
+from calibrant.errors import InvalidInput
+from calibrant.validation.arrays import _of_sensible_sum
+from calibrant.validation.columns import _around
+from calibrant.validation.labels import as_labels
+from calibrant.validation.probabilities import refuse_swapped
+
+
+def test_weights_of_a_sensible_sum_keep_it():
+    np.testing.assert_allclose(_of_sensible_sum(np.array([1.0, 2.0, 1.0])), [1.0, 2.0, 1.0])
+
+
+def test_what_stands_around_a_word():
+    assert list(_around("an", "banana")) == [("b", "ana"), ("ban", "a")]
+
+
+@pytest.mark.parametrize("swapped", [[[0.2, 0.8], [0.7, 0.3]], [0.25, 0.5]])
+def test_probabilities_in_the_place_of_labels_are_recognised(swapped):
+    with pytest.raises(InvalidInput, match="swapped"):
+        refuse_swapped(swapped, [0, 1])
+    refuse_swapped([0, 1], swapped)
+
+
+def test_labels_below_zero_are_names():
+    labels, classes = as_labels(np.array([-1, 1, -1]), 2, 3)
+    assert labels.tolist() == [0, 1, 0]
+    assert classes.tolist() == [-1, 1]
