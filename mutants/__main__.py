@@ -124,7 +124,7 @@ def tried(room: str, changes: list[Change], tree: Path, again: bool, end: float)
     """Try the changes of a room that have not been tried; return whether there was time for all."""
     if not record(tree, WORK / "lines", room, end, say):
         return False
-    tests, core = Tests(tree, WORK / "lines"), Core(tree, WORK)
+    tests, core = Tests(tree, WORK / "lines"), Core(tree)
     known = page.outcomes(OUTCOMES)
     for place, change in enumerate(changes):
         old = known.get(change.key)

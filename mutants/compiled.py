@@ -16,9 +16,9 @@ from .in_cpp import changed_source
 class Core:
     """A build of the copied tree, made when it is first needed."""
 
-    def __init__(self, tree: Path, work: Path) -> None:
+    def __init__(self, tree: Path) -> None:
         self.tree = tree
-        self.room = work / "cmake"
+        self.room = tree.with_suffix(".cmake")
         self.built = False
 
     def _configure(self) -> None:

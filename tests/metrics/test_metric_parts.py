@@ -1,17 +1,24 @@
 """Parts of estimators by themselves, against what they are by definition."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import calibrant
 from calibrant import metrics
 from calibrant.cells.pairs import Pairs
+from calibrant.errors import InvalidInput
+from calibrant.metrics.estimators.crossfit import crossfit_of
 from calibrant.metrics.estimators.debiased import _folded_mean
 from calibrant.metrics.estimators.integrated import summed_up
 from calibrant.metrics.estimators.kde import _in_logit_space
 from calibrant.metrics.estimators.smoothers import _restricted_basis, _weighted_quantiles
+from calibrant.metrics.inference.class_test import class_wise_pvalue
+from calibrant.metrics.inference.shape import _grouped, _likelihood, _log_odds
+from calibrant.metrics.inference.testing import _outcomes
 from calibrant.metrics.views.forecasts import read
-from calibrant.metrics.views.thresholds import threshold_values
+from calibrant.metrics.views.thresholds import above, threshold_values
 
 
 def test_quantiles_of_weighted_gaps_are_those_of_repeated_rows(rng):
@@ -66,3 +73,67 @@ def test_every_label_has_a_curve(rng):
     p = rng.random((200, 3))
     y = (rng.random((200, 3)) < p).astype(float)
     assert len(calibrant.measure(y, p, profile="multilabel", resamples=99).class_curves) == 3
+
+
+def test_groups_of_equal_mass_and_their_likelihood():
+    pairs = Pairs(np.arange(1, 9) / 10, np.tile([0.0, 1.0], 4))
+    groups = _grouped(pairs, 4)
+    assert groups.weights.tolist() == [2, 2, 2, 2]
+    np.testing.assert_allclose(groups.scores, [0.15, 0.35, 0.55, 0.75])
+    x = _log_odds(groups)
+    wanted = sum(np.log(p) + np.log(1 - p) for p in (0.15, 0.35, 0.55, 0.75))
+    assert _likelihood(groups, x, (0.0, 1.0)) == pytest.approx(wanted)
+    assert _likelihood(replace(groups, scale=0.5), x, (0.0, 1.0)) == pytest.approx(wanted / 2)
+
+
+@pytest.mark.parametrize("weights", [None, np.tile([0.5, 1.25], 60)])
+def test_outcomes_drawn_under_calibration_have_the_scores_mean(rng, weights):
+    pairs = Pairs(np.repeat(rng.random(40), 3), np.zeros(120), weights)
+    drawn = np.concatenate(list(_outcomes(pairs.cells, pairs, 4000, rng)))
+    assert drawn.shape == (4000, 40)
+    np.testing.assert_allclose(drawn.mean(axis=0), pairs.cells.weights * pairs.cells.scores, atol=0.15)
+
+
+def test_every_class_comes_once_where_there_are_many(rng):
+    p = rng.dirichlet(np.ones(70), 90)
+    found = list(read(rng.integers(0, 70, 90), p, None).each_class())
+    assert len(found) == 70
+    np.testing.assert_allclose([pairs.scores[5] for pairs in found], p[5])
+
+
+@pytest.mark.parametrize("clusters", [None, np.arange(300)])
+def test_the_class_wise_test_notices_what_is_wrong_and_nothing_else(rng, clusters):
+    p = rng.dirichlet(np.ones(3), 300)
+    drawn = (p.cumsum(axis=1) > rng.random((300, 1))).argmax(axis=1)
+    good = read(drawn, p, None).clustered(clusters)
+    bad = read(rng.integers(0, 3, 300), p, None).clustered(clusters)
+    assert class_wise_pvalue(good, 99, np.random.default_rng(0)) > 0.05
+    assert class_wise_pvalue(bad, 99, np.random.default_rng(0)) == 0.01
+
+
+def test_the_least_p_value_of_a_test_is_known(rng):
+    p = rng.random(100)
+    assert metrics.calibration_test(1 - p.round(), p, method="two_bin", resamples=99).floor == pytest.approx(0.01)
+
+
+def test_two_rows_are_enough_for_the_unbiased_kernel_error():
+    p = np.array([[0.2, 0.8], [0.6, 0.4]])
+    assert np.isfinite(metrics.skce([1, 0], p, bandwidth=1.0))
+    with pytest.raises(InvalidInput, match="two rows"):
+        metrics.skce([1], p[:1], bandwidth=1.0)
+
+
+def test_classes_without_rows_above_the_threshold_are_left_out():
+    forecasts = read([0, 1, 1], [[0.5, 0.4, 0.1], [0.2, 0.7, 0.1], [0.6, 0.3, 0.1]], None)
+    assert [kept.n for _, kept in above(forecasts, 0.15)] == [3, 3]
+
+
+def test_the_error_of_a_cross_fitted_square_is_that_of_its_influence(rng):
+    """Against the spread of the estimate over samples."""
+    found, errors = [], []
+    for _ in range(60):
+        p = rng.random(400)
+        fit = crossfit_of(Pairs(p, (rng.random(400) < p**2) * 1.0), norm=2)
+        found.append(fit.mean)
+        errors.append(fit.mean_error)
+    assert np.median(errors) == pytest.approx(np.std(found), rel=0.35)
