@@ -265,3 +265,12 @@ def test_warnings_are_messages(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "warning: " in capsys.readouterr().err
     assert main([*arguments, "--quiet"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_a_fit_without_a_method_is_the_choice_and_says_why(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["fit", str(file), "-o", str(tmp_path / "m"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["method"] == "auto"
+    assert found["chosen"] in found["reason"]

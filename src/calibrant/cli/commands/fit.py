@@ -18,11 +18,9 @@ __all__ = ["command"]
 @click.argument("file", metavar="FILE")
 @click.option(
     "--method",
-    default="ets",
-    show_default=True,
     metavar="NAME",
     shell_complete=method_names,
-    help='A map; "a > b" chains two.',
+    help='A map; "a > b" chains two. By default auto, the choice of compare, or ets where rows come in batches.',
 )
 @click.option(
     "-o",
@@ -37,7 +35,7 @@ __all__ = ["command"]
 @common
 def command(
     file: str,
-    method: str,
+    method: str | None,
     output: str,
     pairs: tuple[str, ...],
     names: Any,
@@ -54,8 +52,9 @@ def command(
 
     if output == "-" and as_json:
         raise click.UsageError("--json and --output - both claim standard output; hint: name a file for the map")
-    calibrator = make_seeded(method, seed, **parse_parameters(pairs))
     found = scan_data(file, names, memory)
+    method = method or ("auto" if found is None else "ets")
+    calibrator = make_seeded(method, seed, **parse_parameters(pairs))
     data: Any = read_data(file, names) if found is None else None
     fitted = fit_rows(calibrator, data) if found is None else fit_scan(calibrator, found, quiet)
     save(fitted, output)
@@ -64,11 +63,12 @@ def command(
         return
     table = {"rows": fitted.n_samples_, "classes": len(fitted.classes_), "converged": report.converged}
     losses = {"before": report.loss_before, "after": report.loss_after}
+    chosen = {"chosen": getattr(fitted, "best_", method), "reason": getattr(fitted, "reason_", "")}
     judged = None if data is None or data.test is None else judge(fitted, data, data.test)
     if as_json:
         loss = {"name": report.loss, **losses, "held_out_before": report.held_out_before}
         loss["held_out_after"] = report.held_out_after
-        print_json("fit", method=method, output=output, **table, loss=loss, test=judged)
+        print_json("fit", method=method, **chosen, output=output, **table, loss=loss, test=judged)
         return
     if judged is not None:
         before, after = judged["before"], judged["after"]
@@ -78,6 +78,8 @@ def command(
         if report.held_out_after is not None:
             rows.append((f"{report.loss} held out", report.held_out_before, report.held_out_after))
         print_table(("", "before", "after"), rows)
+    if method == "auto":
+        click.echo(f"{chosen['chosen']}: {chosen['reason']}")
     say(f"fitted {method} on {fitted.n_samples_} rows; saved to {output}", quiet)
 
 
