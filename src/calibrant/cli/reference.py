@@ -22,6 +22,9 @@ Scores and labels are read from .npz, .npy, .csv, .tsv, .jsonl, .parquet, .arrow
 - **Tables keep what they hold.** `apply` writes every column and row of a table as it was, and adds `calibrated_ant`, …
   behind them; `calibrated_risk` beside a column `risk` with the probability of one event, and `calibrated_probs` where
   the scores are lists. `measure out.csv --scores calibrated_` looks at the new ones.
+- **Larger than memory.** `fit`, `measure`, `apply` and `compare` take a pattern in quotes (`'part-*.parquet'`), a
+  directory, and files larger than `--memory` allows (by default a quarter of what is free); these are read in batches,
+  several times ([scale](scale.md)). Standard input beyond that is copied to a temporary file first.
 - **Text** is separated by commas, semicolons or tabs, whichever the first line has most of. Where it is no comma, a
   comma in a number is a decimal one. Percentages are read with `--percent`, or where every cell has a percent sign.
   Errors count lines as an editor does: the names of the columns are in line 1."""
