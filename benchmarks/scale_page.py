@@ -10,17 +10,16 @@ from calibrant.files.atomic import replacing
 
 LIMITS = {"ts": 4, "ets": 6, "vector": 12, "irm": 3, "imax": 3, "hb-mass": 3, "ece": 3, "cwece": 3, "measure": 3}
 MOST_MEMORY, MOST_RATIO, MOST_PARQUET, EXPONENT = 600, 2.5, 2.0, 0.1
-_BARE = 1 << 20  # bytes of a statistic beyond which a coordinator feels it
 
 
-def ratio(job: dict[str, Any], clock: int = 1) -> float:
-    """Seconds over passes times bare reading: of the processors (1), or by the clock (0)."""
-    return job["seconds"][clock] / max(job["passes"] * job["bare"][clock], 1e-9)
+def ratio(job: dict[str, Any]) -> float:
+    """Processor seconds over passes times bare reading."""
+    return job["seconds"][1] / max(job["passes"] * job["bare"][1], 1e-9)
 
 
 def judged(found: dict[str, Any]) -> list[str]:
     """Return the limits that do not hold, in words."""
-    jobs, failed = found["jobs"], []
+    jobs, failed, slow = found["jobs"], [], []
     for name, most in LIMITS.items():
         job = jobs.get(f"whole {name}")
         if job is None or "failed" in job:
@@ -29,10 +28,12 @@ def judged(found: dict[str, Any]) -> list[str]:
         failed += [f"{name} takes {job['passes']} passes (limit {most})"] if job["passes"] > most else []
         failed += [f"{name} takes {job['memory']:.0f} MB (limit 600)"] if job["memory"] > MOST_MEMORY else []
         times = ratio(job)
-        failed += [f"{name} takes {times:.1f} × bare reading (limit 2.5)"] if times > MOST_RATIO else []
+        slow += [f"{name} {times:.1f}"] if times > MOST_RATIO else []
         grown = exponent(found, name)
         far = grown is not None and abs(grown - 1) > EXPONENT
         failed += [f"{name} grows with exponent {grown:.2f} (1 ± .1)"] if far else []
+    if slow:
+        failed.append(f"times bare reading of a file that lies in the system's cache (limit 2.5): {', '.join(slow)}")
     for name in ("ts", "measure"):
         job = jobs.get(f"parquet {name}", {})
         if job.get("seconds") and ratio(job) > MOST_PARQUET:
@@ -55,13 +56,14 @@ def exponent(found: dict[str, Any], name: str) -> float | None:
 def _row(found: dict[str, Any], where: str, name: str) -> str:
     job = found["jobs"].get(f"{where} {name}")
     if job is None or "failed" in job:
-        return f"| {name} | not measured | | | | | |"
+        return f"| {name} | not measured | | | | | | |"
     wall, used = job["seconds"]
     grown = exponent(found, name) if where == "whole" else None
     growth = "" if grown is None else f"{grown:.2f}"
+    disk = used / job["passes"] / job["cold"]
     return (
-        f"| {name} | {job['passes']} | {job['memory']:.0f} MB | {used:.1f} s | {wall:.0f} s | {ratio(job):.1f} "
-        f"({ratio(job, 0):.1f}) | {growth} |"
+        f"| {name} | {job['passes']} | {job['memory']:.0f} MB | {used:.1f} s | {wall:.0f} s | {ratio(job):.1f} | "
+        f"{disk:.1f} | {growth} |"
     )
 
 
@@ -131,7 +133,7 @@ def write_page(found: dict[str, Any], output: Path) -> None:
     setting, failed = found["setting"], judged(found)
     held = "**Every limit holds.**" if not failed else f"**Not every limit holds:** {'; '.join(failed)}."
     size = setting["rows"] * setting["classes"] * 4 / 1e9
-    head = "| | passes | memory | processor | clock | times bare reading, processor (clock) | growth |"
+    head = "| | passes | memory | processor | clock | times bare reading | times reading from the disk | growth |"
     parts = [
         "# Files larger than memory, and clusters",
         "",
@@ -141,27 +143,29 @@ def write_page(found: dict[str, Any], output: Path) -> None:
         f"in float32 ({size:.1f} GB in .npy), logits of twice a normal, labels drawn at a temperature of 1/0.6. Each "
         "job is a process of its own; memory is its peak beyond the interpreter with everything imported. Bare reading "
         "is the same file read in the same blocks into one buffer, from the system's cache, right before and after: "
-        "the faster counts. The machine was busy with other work, so limits are judged by processor time of both; "
-        "the clock stands beside it. Growth is the exponent of processor time a pass from a tenth of the rows to all.",
+        "the faster counts, in processor time, as the machine was busy with other work; the clock says little there. "
+        "Files larger than memory do not lie in the cache: beside it stands processor time a pass over the seconds by "
+        "the clock that reading the file from the disk took. Growth is the exponent of processor time a pass from "
+        "a tenth of the rows to all.",
         "",
         "Limits: passes as in docs/scale.md; 600 MB; 2.5 × bare reading a pass; growth 1 ± .1; Parquet 2 × decoding.",
         "",
         "## All rows",
         "",
         head,
-        "| --- " * 7 + "|",
+        "| --- " * 8 + "|",
         *[_row(found, "whole", name) for name in LIMITS],
         "",
         f"## Parquet ({setting['rows'] // 10:,} rows, lists of float32), against decoding it",
         "",
         head,
-        "| --- " * 7 + "|",
+        "| --- " * 8 + "|",
         *[_row(found, "parquet", name) for name in ("ts", "measure")],
         "",
         f"## {setting['events']:,} events (p, y)",
         "",
         head,
-        "| --- " * 7 + "|",
+        "| --- " * 8 + "|",
         _row(found, "events", "measure"),
         "",
         f"## Engines ({setting['rows'] // 10:,} rows, workers started before)",
