@@ -50,8 +50,8 @@ def scan(
     percent : bool
         Probabilities are written as percentages.
     memory : int or str, optional
-        Bytes for batches and rows that are held, such as "500MB"; by default a quarter of what is free. A fit's sums and
-        its sample take some 100 MB more, cells of many classes up to 400.
+        Bytes for batches and rows that are held, such as "500MB"; by default a quarter of what is free. A fit's sums
+        and its sample take some 100 MB more, cells of many classes up to 400.
     sample : int, optional
         Look at so many rows only, chosen by a hash of their content: one pass finds them, and they stay in memory.
     spill : path or True, optional
