@@ -101,6 +101,7 @@ class Study:
     pages: dict[str, str] = field(default_factory=dict)
     pictures: dict[str, Any] = field(default_factory=dict)
     further: list[str] = field(default_factory=list)
+    unmet: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.started = time.perf_counter()
@@ -124,7 +125,7 @@ class Study:
 
     def needs(self, name: str, is_here: bool) -> bool:
         """Note data that are no outputs of models, and whether they are here; without them pages stay as they were."""
-        (self.further if is_here else self.missing).append(name)
+        (self.further if is_here else self.unmet).append(name)
         if not is_here:
             print(f"{self.name}: without {name} (benchmarks/data/README.md)")
         return is_here
@@ -191,7 +192,7 @@ class Study:
             return False
         known = json.loads(record.read_text())["sets"] if record.exists() else {}
         here = self._rows()
-        lacking = sorted(name for name, rows in known.items() if here.get(name, -1) < rows)
+        lacking = sorted({*self.unmet, *(name for name, rows in known.items() if here.get(name, -1) < rows)})
         if lacking:
             print(
                 f"{self.name}: pages are left alone, as {', '.join(lacking)} is missing here or has fewer rows than "

@@ -66,6 +66,15 @@ def test_a_page_is_left_alone_where_a_set_of_its_record_is_missing(frame, capsys
     assert "a set of somebody else" in capsys.readouterr().out
 
 
+def test_a_page_is_left_alone_where_something_else_that_it_needs_is_missing(frame, capsys):
+    study = frame.Study("x", "y", [])
+    assert not study.needs("a package", False)
+    study.page("x", "without it")
+    assert not study.close()
+    assert not (frame.EVIDENCE / "x.md").exists()
+    assert "left alone, as a package is missing" in capsys.readouterr().out
+
+
 def test_a_verdict_is_one_of_four(frame):
     with pytest.raises(ValueError, match="unknown verdict"):
         frame.Study("x", "y", []).claim(**WORDS, verdict="more or less")
