@@ -67,7 +67,11 @@ def _logarithmic(p: Array, y: Array) -> Array:
 
 
 def decompose(
-    pairs: Pairs, loss: Callable[[Array, Array], Array], method: str, bins: Any = 15, edges: Any = "equal_mass"
+    pairs: Pairs,
+    loss: Callable[[Array, Array], Array],
+    method: str = "isotonic",
+    bins: Any = 15,
+    edges: Any = "equal_mass",
 ) -> Decomposition:
     """Decomposition of the mean loss of pairs; ``method`` says how forecasts are recalibrated."""
     cells = pairs.cells
@@ -128,16 +132,13 @@ def nll_decomposition(
     y_prob: Any,
     *,
     view: Any = "top_label",
-    method: str = "isotonic",
-    bins: Any = 15,
-    edges: Any = "equal_mass",
     sample_weight: Any = None,
     classes: Any = None,
+    **how: Any,
 ) -> Decomposition:
     """Calibration and refinement of the logarithmic score of one event: the top label being right, or one class.
 
-    The score of the whole vector is not a sum over classes, so it has no such decomposition; parameters are those of
-    `brier_decomposition`.
+    The score of the whole vector is not a sum over classes, so it has no such decomposition. Parameters are those of
+    `brier_decomposition`, ``how`` being its method, bins and edges.
     """
-    pairs = select(read(y_true, y_prob, sample_weight, classes=classes), view)
-    return decompose(pairs, _logarithmic, method, bins, edges)
+    return decompose(select(read(y_true, y_prob, sample_weight, classes=classes), view), _logarithmic, **how)
