@@ -115,7 +115,7 @@ class Metric:
         whole: bool = True,
     ) -> Forecasts:
         """Check input once; what only says how to read it is taken out of the options."""
-        marginals = bool(options.pop("marginals", False)) or is_view(self.given(options), "marginals")
+        marginals = bool(options.pop("marginals", False)) or is_view({"view": self.view, **options}, "marginals")
         return read(y_true, y_prob, sample_weight, classes=classes, marginals=marginals, whole=whole)
 
     def given(self, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -113,10 +113,10 @@ def calibration_error(
     return error_of(forecasts, squared=squared, **choice)
 
 
-def spelt(choice: Mapping[str, Any]) -> dict[str, Any]:
+def spelt(choice: dict[str, Any]) -> dict[str, Any]:
     """Return options in our words where they came in scikit-learn's."""
     if not ("n_bins" in choice or "strategy" in choice or isinstance(choice.get("norm"), str)):
-        return dict(choice)
+        return choice
     found = {**choice, "norm": _NORMS.get(choice.get("norm"), choice.get("norm"))}
     if "n_bins" in found:
         found["bins"] = found.pop("n_bins")

@@ -16,7 +16,10 @@ Floats = NDArray[np.float64]
 def walk(pairs: Pairs) -> Floats:
     """Return the running sum C_j = Σ_{i≤j} w(y - s)/Σw over sorted scores, from C₀ = 0; ties enter together."""
     cells = pairs.cells
-    return np.r_[0.0, np.cumsum(cells.residuals)] / cells.weights.sum()
+    found = np.zeros(len(cells.scores) + 1)
+    np.cumsum(cells.residuals, out=found[1:])
+    found /= cells.weights.sum()
+    return found
 
 
 def deviation(pairs: Pairs) -> float:
