@@ -146,14 +146,14 @@ class AutoCalibrator(Calibrator):
         report = self.map_.fit_data(read_split(self.map_, problem, every, problem, every)[0])
         row, identity = found[self.best_], found["identity"]
         gain = row.against_identity[self.metric]
+        held_out = identity.metrics[self.metric].value, row.metrics[self.metric].value
+        fitted = (report.loss_before, report.loss_after) if report.loss == self.metric else held_out
         return FitReport(
             report.iterations,
             report.converged,
             self.metric,
-            identity.metrics[self.metric].value,
-            row.metrics[self.metric].value,
-            identity.metrics[self.metric].value,
-            row.metrics[self.metric].value,
+            *fitted,
+            *held_out,
             gain.error,
             report.at_bound,
             report.messages,
