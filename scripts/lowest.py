@@ -8,4 +8,4 @@ project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
 wanted = [*project["dependencies"], *project["optional-dependencies"]["cli"]]
 for line in sorted(set(wanted)):
     name, _, version = line.partition(">=")
-    print(f"{name}=={version}" if version.count(".") > 1 else f"{name}=={version}.*")
+    print(f"{name}=={version}")
