@@ -47,7 +47,7 @@ def main() -> None:
     lines = [
         "# What an import costs",
         "",
-        f"**Verdict: {verdict}.** `import calibrant` takes {own:.1f} ms beyond Python's start (limit {LIMIT}): names load",
+        f"**Verdict: {verdict}.** `import calibrant` takes {own:.1f} ms more than Python (limit {LIMIT}): names load",
         "what they need when they are first used, and neither NumPy nor scikit-learn is loaded before.",
         "",
         "`python benchmarks/import_time.py`: milliseconds of processor time beyond `python -c pass`, "
