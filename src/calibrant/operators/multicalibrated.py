@@ -35,8 +35,8 @@ class Multicalibrated(Calibrator):
 
     Every value of every column of ``groups`` is a group of rows, and so are all rows. In each round the probabilities
     of each class are cut into cells; where in some group and cell the class happened clearly more or less often than
-    expected, the log-odds of these rows move by a shrunk Newton step: the largest |Σ(y - p)| / √Σp(1 - p) first, until
-    none is significant (Hébert-Johnson et al. 2018; Bonferroni's bound over all cells that are looked at).
+    expected, the log-odds of these rows move by a shrunk Newton step: the largest ``|Σ(y - p)| / √Σp(1 - p)`` first,
+    until none is significant (Hébert-Johnson et al. 2018; Bonferroni's bound over all cells that are looked at).
 
     Parameters
     ----------
