@@ -75,7 +75,7 @@ def _clusters(found: dict[str, Any]) -> list[str]:
             if job.get("seconds"):
                 wall = job["seconds"][0]
                 called = {"two threads": "stream", "dask": "Dask, 2 processes", "spark": "Spark local[2]"}[engine]
-                size = f"{job['bytes'] / 1e6:.2f} MB"
+                size = "nothing is sent" if engine == "two threads" else f"{job['bytes'] / 1e6:.2f} MB"
                 lines.append(
                     f"| {called} | {name} | {job['passes']} | {wall:.1f} | {wall / job['passes']:.2f} | {size} |"
                 )
@@ -93,8 +93,9 @@ def _paper(found: dict[str, Any]) -> str:
         "without waiting for a disk). A partition sends sums of a few numbers in a pass of ts or ets, 8·K bytes for "
         f"vector, and cells for binning: 2 · 8 bytes · F cells a group of classes, {2 * 8 * 2**15 / 1e6:.1f} MB for a "
         f"shared map (F = 2¹⁵) and {2 * 8 * 2**20 / 1e6:.0f} MB at most for one a class (F = 2²⁰/K); the first look "
-        "sends a sample of at most 1 MB beside its counts. A coordinator that merges by itself (Spark) gets it once a "
-        "partition; Dask merges in a tree.",
+        "sends 2.3 MB, a sample of its rows and of those that judge. **Dask merges in a tree. Spark's coordinator gets "
+        "one answer a partition, and merges them one by one** (4 ms each): 1,000 partitions are 2.3 GB and 4 s of its "
+        "time in the first look, 10,000 are 23 GB, where it ends; `coalesce` to a few partitions a worker before.",
         "",
         "| rows | size | a pass on 100 workers of one processor each | ts, 4 passes | reading at 200 MB/s a worker |",
         "| --- | --- | --- | --- | --- |",

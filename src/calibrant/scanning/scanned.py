@@ -26,7 +26,8 @@ __all__ = ["Given", "Scan", "refuse_beside_a_scan"]
 
 HELD = 8_000_000  # scores that are read into memory at once (32 or 64 MB): up to there a fit is that of arrays
 HELD_SHARE = 60  # bytes of memory a score that is held: 8, and a few times that for what a fit makes of it
-HELD_BY_CLUSTERS = 2_000_000  # the same where they are sent; up to there binning is judged by five folds, 31 passes
+HELD_BY_CLUSTERS = 1 << 19  # the same of one partition that sends them: a megabyte or two
+_FETCHED = 4  # times that in all are fetched by a pass of their own: up to there maps are judged by five folds
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,6 +177,8 @@ class Scan:
             raise InvalidInput("sample_weight is zero everywhere", allowed="at least one positive weight")
         passes = SourcePasses(self.seen_source, reading, seen.rows)
         data = in_passes(passes, len(classes), reading.columns, reading.dtype, seen.survey.known)
+        if self.source.is_cluster and seen.rows * reading.columns <= _FETCHED * HELD_BY_CLUSTERS:
+            data = in_memory(data.rows())
         return data if self.sample is None else data.pilot(self.sample)
 
 
