@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from ...cells.pairs import Pairs
+from ...cells.pairs import Pairs, is_whole
 from ..estimators.cumulative import deviation, ecce, ks
 from ..estimators.norms import Norm
 from ..estimators.two_bin import averaged_two_bin, two_bin_of
@@ -16,6 +16,7 @@ __all__ = ["cumulative_pvalue", "maximum_pvalue", "null_walks", "range_pvalue", 
 Floats = NDArray[np.float64]
 _TERMS = np.arange(60)  # of the series: more than enough on either side of the point where they meet
 _TAIL = 3.0  # beyond this many deviations one term of the other series is enough
+SMALL_WEIGHTED = 50.0  # the same of fractional weights, a few of which may be most of the sum
 _BLOCK = 2_000_000  # entries of drawn outcomes at once
 SMALL = 11.0  # Σs(1-s) below which the walk strays less than Brownian motion, and tests raised 2.5 to 3.9 %
 
@@ -46,13 +47,13 @@ def maximum_pvalue(x: float) -> float:
 def cumulative_pvalue(pairs: Pairs, statistic: str, resamples: int, rng: np.random.Generator) -> tuple[float, float]:
     """Return the p-value of the range ("ecce") or the largest modulus ("ks"), and the smallest that was possible.
 
-    By Brownian motion, which is exact as rows grow; by drawn outcomes where Σs(1-s) < 11, as the sum then has too few
-    steps.
+    By Brownian motion, which is exact as rows grow; by drawn outcomes where Σs(1-s) < 11 (50 of fractional weights), as
+    the sum then has too few steps.
     """
     pairs = pairs.counted()
     spread = float((pairs.weight_array * pairs.scores * (1 - pairs.scores)).sum() * pairs.rows / pairs.total)
     seen = ecce(pairs) if statistic == "ecce" else ks(pairs)
-    if spread >= SMALL:
+    if spread >= (SMALL if is_whole(pairs.weight_array) else SMALL_WEIGHTED):
         scale = deviation(pairs)
         return (range_pvalue if statistic == "ecce" else maximum_pvalue)(seen / scale), 0.0
     null = np.concatenate([_strayed(walks, statistic) for walks in null_walks(pairs, resamples, rng)])
