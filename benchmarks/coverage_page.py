@@ -88,6 +88,10 @@ unless the test rejects, and the upper end is honest about what remains possible
 is the width of the usual interval of observed over expected, which treats the sum of the scores as
 fixed. `variational_error` is a lower bound by its nature: its interval is of what a cross-fitted curve
 can show, and lies below the true error where rows are few.
+
+Where fewer than 20 rows have the rarer outcome, the note of a figure says that its interval may be short;
+where fewer than five do, losses, areas and net benefit have none. An interval that is offered in few of the
+samples only is offered where more events were seen than usual, and covers less than it says.
 """
 
 
