@@ -138,7 +138,7 @@ def page(found: dict[str, list[list[float]]]) -> str:
            "Each is more than ten times as fast as its peer." if ratios else "The peers were not there."),
         "", "| map | fit, processor seconds | of isotonic | one row | the peer's fit | times as long |",
         "| --- | --- | --- | --- | --- | --- |", *lines, "",
-        "Ours with the held-out check that every `fit` makes, the best of three runs; the peer's once. One BLAS",
+        "Ours with the held-out check that every `fit` makes, the best of two or three runs; the peer's once. One BLAS",
         f"thread, a machine with other work on its two cores. Peers are stopped after {LONGEST} seconds.",
         "`python benchmarks/new_maps_speed.py`.", "",
     ])  # fmt: skip
