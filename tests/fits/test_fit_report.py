@@ -41,3 +41,12 @@ def test_what_deserves_a_word_has_one(report: FitReport, words: str) -> None:
 def test_real_reports_are_printed() -> None:
     fitted = make("ets").fit(*overconfident(500, 3))
     assert 3 <= len(str(fitted.fit_report_).splitlines()) <= 6
+
+
+def test_a_fit_that_goes_on_has_converged_where_both_have():
+    begun = FitReport(3, True, "nll", 1.0, 0.9)
+    assert begun.gone_on(4, True, 0.8).iterations == 7
+    assert begun.gone_on(4, True, 0.8).converged
+    assert not begun.gone_on(4, False, 0.8).converged
+    assert not FitReport(3, False, "nll", 1.0, 0.9).gone_on(4, True, 0.8).converged
+    assert FitReport(3, False, "nll", 1.0, 0.9, at_bound=("x",)).gone_on(4, True, 0.8).converged

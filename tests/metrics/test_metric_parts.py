@@ -9,14 +9,18 @@ import calibrant
 from calibrant import metrics
 from calibrant.cells.pairs import Pairs
 from calibrant.errors import InvalidInput
+from calibrant.metrics.decisions.net_benefit import curve_of_decisions
 from calibrant.metrics.estimators.crossfit import crossfit_of
 from calibrant.metrics.estimators.debiased import _folded_mean
 from calibrant.metrics.estimators.integrated import summed_up
 from calibrant.metrics.estimators.kde import _in_logit_space
-from calibrant.metrics.estimators.smoothers import _restricted_basis, _weighted_quantiles
+from calibrant.metrics.estimators.smoothers import SMOOTHERS, _by_score, _restricted_basis, _weighted_quantiles
+from calibrant.metrics.inference.bounds import largest_gap_interval
 from calibrant.metrics.inference.class_test import class_wise_pvalue
+from calibrant.metrics.inference.intervals import frequency_interval
+from calibrant.metrics.inference.resampling import statistic_of
 from calibrant.metrics.inference.shape import _grouped, _likelihood, _log_odds
-from calibrant.metrics.inference.testing import _outcomes
+from calibrant.metrics.inference.testing import _outcomes, _replicates
 from calibrant.metrics.views.forecasts import read
 from calibrant.metrics.views.thresholds import above, threshold_values
 
@@ -137,3 +141,80 @@ def test_the_error_of_a_cross_fitted_square_is_that_of_its_influence(rng):
         found.append(fit.mean)
         errors.append(fit.mean_error)
     assert np.median(errors) == pytest.approx(np.std(found), rel=0.35)
+
+
+def test_net_benefit_is_hits_less_the_price_of_false_alarms(rng):
+    """Vickers and Elkin 2006: TP/n - FP/n · t/(1 - t), here with weights."""
+    p, w = rng.random(80), rng.integers(1, 4, 80) * 1.0
+    y = (rng.random(80) < 0.4).astype(int)
+    for t in (0.2, 0.5, 0.7):
+        acted = p >= t
+        hits, alarms = (w * acted * y).sum() / w.sum(), (w * acted * (1 - y)).sum() / w.sum()
+        assert metrics.net_benefit(y, p, t, sample_weight=w) == pytest.approx(hits - alarms * t / (1 - t))
+        curve = curve_of_decisions(Pairs(p, y * 1.0, w), [t])
+        rate = (w * y).sum() / w.sum()
+        assert curve.treat_all[0] == pytest.approx(rate - (1 - rate) * t / (1 - t))
+
+
+def test_the_interval_of_the_largest_gap_holds_for_all_bins_at_once():
+    """Ten bins of twenty rows, each right: the widest interval is Clopper and Pearson's at 1 - 0.05/10."""
+    p = np.repeat((np.arange(10) + 0.5) / 10, 20)
+    y = np.concatenate([np.r_[np.ones(k), np.zeros(20 - k)] for k in range(1, 21, 2)])
+    found = largest_gap_interval(Pairs(p, y), 0.0, 0.95, edges="equal_width", bins=10)
+    low, high = frequency_interval(np.arange(1.0, 21, 2), np.full(10, 20.0), confidence=0.995, method="clopper_pearson")
+    said = (np.arange(10) + 0.5) / 10
+    assert found.high == pytest.approx(np.maximum(said - low, high - said).max())
+    assert found.low == 0
+
+
+def test_the_linear_kernel_error_leaves_an_odd_row_out(rng):
+    p = rng.dirichlet(np.ones(3), 7)
+    y = rng.integers(0, 3, 7)
+    six = metrics.skce(y[:6], p[:6], estimator="linear", bandwidth=0.5)
+    assert metrics.skce(y, p, estimator="linear", bandwidth=0.5) == pytest.approx(six)
+
+
+def test_many_cells_are_joined_at_their_mean_score(rng):
+    pairs = Pairs(rng.random(5000), (rng.random(5000) < 0.5) * 1.0)
+    joined = _by_score(pairs.cells, 100)
+    assert len(joined.scores) == 100
+    assert joined.weights.tolist() == [50.0] * 100
+    assert joined.weights @ joined.scores == pytest.approx(pairs.scores.sum())
+
+
+@pytest.mark.parametrize(("name", "knots"), [("rcs", 4), ("rcs3", 3), ("rcs5", 5)])
+def test_restricted_splines_have_the_knots_of_their_names(rng, name, knots):
+    p = rng.uniform(0.05, 0.95, 300)
+    fitted = SMOOTHERS[name](Pairs(p, (rng.random(300) < p) * 1.0), None)
+    assert len(fitted.knots) == knots
+
+
+def test_the_last_class_is_seen_where_sixty_five_come_in_two_blocks(rng):
+    p = rng.dirichlet(np.ones(65), 20)
+    assert len(list(read(rng.integers(0, 65, 20), p, None).each_class())) == 65
+
+
+def test_squared_errors_are_squares_in_a_state_too(rng):
+    p = rng.random(60)
+    y = (rng.random(60) < p).astype(int)
+    plain = metrics.state("ece", norm=2).update(y, p).finalise()
+    assert metrics.state("ece", norm=2, squared=True).update(y, p).finalise() == pytest.approx(plain**2)
+
+
+def test_labels_are_weighed_by_their_events(rng):
+    p = rng.random((300, 2)) * np.array([1.0, 0.2])
+    y = (rng.random((300, 2)) < p).astype(float)
+    found = calibrant.measure(y, p, profile="multilabel", resamples=99).labels
+    rates, briers = y.mean(axis=0), ((p - y) ** 2).mean(axis=0)
+    told = found.to_dict()
+    assert briers.mean() == pytest.approx(told["macro"]["brier"]["estimate"])
+    assert np.average(briers, weights=rates) == pytest.approx(told["weighted"]["brier"]["estimate"])
+
+
+def test_a_plain_error_is_resampled_in_norm_one(rng):
+    p = rng.random(200)
+    pairs = Pairs(p, (rng.random(200) < p) * 1.0)
+    chosen = statistic_of({"estimator": "binned", "norm": None, "view": "event"})
+    assert chosen is not None
+    replicates = _replicates(pairs.cells, pairs.cells.outcomes[None])
+    assert chosen(replicates)[0] == pytest.approx(metrics.ece(pairs.outcomes.astype(int), p))
