@@ -11,7 +11,9 @@ import calibrant
 from calibrant import KCal
 from calibrant.errors import CalibrationWarning, InvalidInput
 from calibrant.maps.class_means import class_means
+from calibrant.maps.projection import _lda, _pca
 from calibrant.metrics import nll
+from calibrant.passes import Block
 
 K, D = 40, 60
 
@@ -148,3 +150,14 @@ def test_few_rows_of_many_columns_are_projected_within_their_span(how, monkeypat
     within = KCal(how, dim=2).fit(x, y).predict_proba(new)
     monkeypatch.setattr("calibrant.maps.projection._span", lambda *_: None)
     np.testing.assert_allclose(within, KCal(how, dim=2).fit(x, y).predict_proba(new), atol=1e-6)
+
+
+@pytest.mark.parametrize("directions", [_pca, _lda])
+def test_a_weight_is_a_number_of_rows_to_a_projection(directions):
+    rng = np.random.default_rng(0)
+    x, y, counts = rng.normal(size=(60, 5)), np.arange(60) % 3, rng.integers(1, 4, 60)
+    x[:, 0] += 2.0 * y
+    weighed = directions(Block(x, y, counts * 1.0, 3), 2)
+    repeated = directions(Block(np.repeat(x, counts, axis=0), np.repeat(y, counts), None, 3), 2)
+    np.testing.assert_allclose(np.abs(weighed), np.abs(repeated), atol=1e-9)
+    assert np.abs(np.abs(weighed) - np.abs(directions(Block(x, y, None, 3), 2))).max() > 1e-3
