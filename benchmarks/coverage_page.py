@@ -92,6 +92,10 @@ can show, and lies below the true error where rows are few.
 Where fewer than 20 rows have the rarer outcome, the note of a figure says that its interval may be short;
 where fewer than five do, losses, areas and net benefit have none. An interval that is offered in few of the
 samples only is offered where more events were seen than usual, and covers less than it says.
+
+**Clusters of rare events are not covered**: residuals of few clusters are skewed, and signs drawn at random do not
+see it. Of 400 samples of 200 rows in 40 clusters with 5 % events, Cox's test raises 18 %, ECCE's 10 %; of 1,000
+rows in 200 clusters 10 % and 5 %; with even odds 5 to 7 % and 2 %.
 """
 
 
