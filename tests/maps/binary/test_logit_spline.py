@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.integrate import trapezoid
 from scipy.interpolate import CubicSpline
 from scipy.special import expit, logit
 
@@ -37,7 +38,7 @@ def test_basis_spans_the_natural_splines():
     np.testing.assert_allclose(spline(grid) @ theta, known(grid), atol=1e-10)
     inside = np.linspace(-2, 2, 400_001)
     bend = known(inside, 2)
-    assert theta @ spline.penalty @ theta == pytest.approx(np.trapezoid(bend**2, inside), rel=1e-6)
+    assert theta @ spline.penalty @ theta == pytest.approx(trapezoid(bend**2, inside), rel=1e-6)
     outside = np.array([-3.0, 4.0])
     straight = [known(-2.0) - known(-2.0, 1), known(2.0) + 2 * known(2.0, 1)]
     np.testing.assert_allclose(spline(outside) @ theta, straight, atol=1e-10)
