@@ -185,3 +185,15 @@ def test_chains_and_mixtures_of_binary_maps_are_lifted(nested, share, tmp_path):
 def test_what_cannot_be_lifted_is_named(nested, words):
     with pytest.raises(InvalidInput, match=words):
         OneVsRest(nested).fit(*_three_classes())
+
+
+@pytest.mark.parametrize("name", ["isotonic", "isotonic-centred", "hb-width", "spline"])
+def test_of_two_classes_the_losses_on_the_fitted_rows_are_those_of_the_answers(name):
+    generator = np.random.default_rng(0)
+    p = generator.uniform(0.01, 0.99, 500)
+    y = (generator.random(500) < p**2).astype(int)
+    fitted = calibrant.make(name, inputs="probabilities").fit(p, y)
+    answers = fitted.predict_proba(p)[np.arange(500), y]
+    raw = np.where(y == 1, p, 1 - p)
+    assert fitted.fit_report_.loss_before == pytest.approx(-np.log(raw).mean(), rel=1e-6)
+    assert fitted.fit_report_.loss_after == pytest.approx(-np.log(np.maximum(answers, 1e-300)).mean(), rel=1e-6)

@@ -160,8 +160,8 @@ class OneVsRest(Calibrator):
     def _fit(self, data: Data) -> FitReport:
         self.groups_ = self._group_classes(data)
         if self._is_binary:
-            self.maps_ = self._lifted._fit_groups(data, SECOND, self._near)
-            return self.maps_[0].fit_report_
+            self.maps_ = [self._lifted.unfitted()]
+            return self.maps_[0].fit_data(data)
         self.maps_ = self._lifted._fit_groups(data, self.groups_, self._near)
         return self._report(data, data.reduce(partial(compare_losses, before=softmax, after=self._map)))
 
