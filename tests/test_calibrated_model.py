@@ -367,3 +367,13 @@ def test_bad_rows_are_refused(data):
         CalibratedModel(LogisticRegression()).fit(X, y, sample_weight=-1.0 * np.ones(300))
     with pytest.raises(NotFittedError):
         CalibratedModel(LogisticRegression()).predict(X)
+
+
+@pytest.mark.parametrize("name", ["ts", "ets", "platt", "beta", "vector", "iop"])
+def test_naive_bayes_that_is_surer_than_any_digit_tells_keeps_its_accuracy(name):
+    """Log-probabilities reach -1e8 there: no temperature serves them and the others, and classes lost their slopes."""
+    X, y = load_digits(return_X_y=True)
+    model = CalibratedModel(GaussianNB(), name).fit(X[::2], y[::2])
+    p = model.predict_proba(X[1::2])
+    assert (p.argmax(axis=1) == y[1::2]).mean() > 0.8
+    assert -np.log(p[np.arange(len(p)), y[1::2]]).mean() < 0.75

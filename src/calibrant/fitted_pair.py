@@ -19,6 +19,9 @@ __all__ = ["METHODS", "FittedPair", "Held", "fit_map", "hold_out", "pick_method"
 # What each method gives, and the score of a class that the estimator has never seen.
 METHODS = {"decision_function": "logits", "predict_log_proba": "logits", "predict_proba": "probabilities"}
 _NEVER = {"logits": -np.inf, "probabilities": 0.0}
+# Log-probabilities below this are read as this: beside it another class has a probability of one in every digit. Naive
+# Bayes says -1e8 as easily as -100, and no scale of log-odds survives both.
+_SURE = float(np.log(np.finfo(np.float64).epsneg))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +88,8 @@ def scores_of(estimator: Any, X: Any, classes: NDArray[Any], method: str) -> Flo
             seen=f"shape {scores.shape} for {len(seen)} classes",
             hint='SVC needs decision_function_shape="ovr"',
         )
+    if method == "predict_log_proba":
+        scores = np.where(np.isneginf(scores), scores, np.maximum(scores, scores.dtype.type(_SURE)))
     if np.array_equal(seen, classes):
         return scores
     full = np.full((len(scores), len(classes)), _NEVER[METHODS[method]], dtype=scores.dtype)
