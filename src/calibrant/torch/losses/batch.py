@@ -9,10 +9,10 @@ from torch import Tensor
 
 from ...errors import InvalidInput
 
+__all__ = ["as_batch", "as_pairs", "check_classes", "check_logits", "class_weights"]
+
 _EVENTS = "one logit a row, the log-odds of an event, is passed as (n, 1)"
 _ROUNDED = 0.02  # bfloat16 probabilities of many classes sum to one within this
-
-__all__ = ["as_batch", "as_pairs", "check_classes", "check_logits", "class_weights"]
 
 
 def as_pairs(logits: Any, targets: Any = None) -> tuple[Any, Any]:
@@ -110,7 +110,10 @@ def _is_soft(logits: Tensor, targets: Tensor) -> bool:
     if targets.is_floating_point():
         if targets.shape == logits.shape:
             return True
-    elif targets.shape == logits.shape[:1] + logits.shape[2:] if logits.dim() > 1 else targets.dim() == 0:
+    elif logits.dim() == 1:
+        if targets.dim() == 0:
+            return False
+    elif targets.shape == logits.shape[:1] + logits.shape[2:]:
         return False
     raise InvalidInput(
         "targets do not fit the logits",
