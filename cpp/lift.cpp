@@ -19,6 +19,9 @@ template <class T>
 constexpr double kLarge = sizeof(T) == 4 ? 0.06 : 0.03;
 
 // -log(1 - p) for 0 <= p < kLarge.
+CALIBRANT_INLINE float minus_log1m(float p) {  // the terms left out are below 8e-9
+    return p * (1.0f + p * (0.5f + p * (1.0f / 3 + p * (0.25f + p * 0.2f))));
+}
 CALIBRANT_INLINE double minus_log1m(double p) {
     double s = 1.0 / 9;
     s = s * p + 1.0 / 8;
@@ -72,9 +75,9 @@ double log_rest(const T* z, std::int64_t k, T top, std::int64_t place) {
 }
 
 // The log-odds of the large ones of a stretch, which are few: d - log(S - exp d).
-template <class T>
-CALIBRANT_INLINE void log_odds_of_large(const T* z, const double* e, std::int64_t from, std::int64_t to, T top, double total,
-                                        double large, double most, T* out) {
+template <class T, class E>
+CALIBRANT_INLINE void log_odds_of_large(const T* z, const E* e, std::int64_t from, std::int64_t to, T top, double total,
+                                        E large, double most, T* out) {
     constexpr std::int64_t step = 16;
     for (std::int64_t s = from; s < to; s += step) {
         const std::int64_t stop = std::min(s + step, to);
@@ -90,26 +93,25 @@ CALIBRANT_INLINE void log_odds_of_large(const T* z, const double* e, std::int64_
     }
 }
 
-// log p = d - log S dominates and is monotone; -log(1 - p) adds less than its rounding could undo. Single precision too is
-// computed in double and rounded once, so that whoever computes it otherwise in double has the same bits. `e` has room for
-// k numbers.
-template <class T>
-CALIBRANT_INLINE void log_odds_of(const T* z, std::int64_t k, double* e, T* out) {
+// log p = d - log S dominates and is monotone; -log(1 - p) adds less than its rounding could undo. `e` has room for k numbers
+// in the precision that all is computed in.
+template <class T, class E>
+CALIBRANT_INLINE void log_odds_of(const T* z, std::int64_t k, E* e, T* out) {
     const T top = row_max(z, k);
     std::int64_t place;
     const double rest = exponentials(z, k, top, e, place), total = 1.0 + rest;
-    const double log_total = std::log1p(rest), inverse = 1.0 / total;
     const double most = -(rest > 1e-30 ? std::log(rest) : log_rest(z, k, top, place));  // the first largest's
-    const double large = kLarge<T> * total;
+    const E log_total = static_cast<E>(std::log1p(rest)), inverse = static_cast<E>(1.0 / total);
+    const E large = static_cast<E>(kLarge<T> * total);
     for (std::int64_t from = 0; from < k; from += kGlance) {
         const std::int64_t to = std::min(from + kGlance, k);
         int exact = 0;
 #pragma omp simd reduction(+ : exact)
         for (std::int64_t j = from; j < to; ++j) {
-            const double own = e[j];
+            const E own = e[j];
             exact += own >= large;
-            const double series = minus_log1m(own >= large ? 0.0 : own * inverse);
-            out[j] = static_cast<T>((static_cast<double>(z[j]) - top) - log_total + series);
+            const E series = minus_log1m(own >= large ? E(0) : own * inverse);
+            out[j] = static_cast<T>((static_cast<E>(z[j]) - static_cast<E>(top)) - log_total + series);
         }
         if (exact) log_odds_of_large(z, e, from, to, top, total, large, most, out);
     }
@@ -170,8 +172,9 @@ CALIBRANT_INLINE void normalize_block(const T* logits, std::int64_t from, std::i
 }
 
 // Room of this thread for the exponentials of a row.
-double* room_for(std::int64_t k) {
-    thread_local std::vector<double> room;
+template <class E>
+E* room_for(std::int64_t k) {
+    thread_local std::vector<E> room;
     if (static_cast<std::int64_t>(room.size()) < k) room.resize(k);
     return room.data();
 }
@@ -188,11 +191,17 @@ CALIBRANT_CLONES void normalize_block_of(const double* logits, std::int64_t from
 }  // namespace
 
 CALIBRANT_CLONES void log_odds_row(const float* z, std::int64_t k, float* out) {
-    k == 2 ? log_odds_of_two(z, out) : log_odds_of(z, k, room_for(k), out);
+    k == 2 ? log_odds_of_two(z, out) : log_odds_of(z, k, room_for<double>(k), out);
 }
 CALIBRANT_CLONES void log_odds_row(const double* z, std::int64_t k, double* out) {
-    k == 2 ? log_odds_of_two(z, out) : log_odds_of(z, k, room_for(k), out);
+    k == 2 ? log_odds_of_two(z, out) : log_odds_of(z, k, room_for<double>(k), out);
 }
+
+
+CALIBRANT_CLONES void near_log_odds_row(const float* z, std::int64_t k, float* out) {
+    k == 2 ? log_odds_of_two(z, out) : log_odds_of(z, k, room_for<float>(k), out);
+}
+void near_log_odds_row(const double* z, std::int64_t k, double* out) { log_odds_row(z, k, out); }
 
 template <class T>
 void log_odds(const T* logits, std::int64_t n, std::int64_t k, int threads, T* out) {

@@ -6,10 +6,15 @@
 namespace calibrant {
 
 // out[j] = z[j] - log(sum of exp z over the other classes), never through a saturated probability. Non-decreasing in
-// z[j]. All kernels that need log-odds call this one compiled function, so that a score met in a fit and again in
-// a prediction has the same bits. -inf gives -inf; a row with one possible class gives +inf for it.
+// z[j]. Single precision too is computed in double and rounded once, so that whoever computes it otherwise in double has the
+// same bits. All kernels that compare log-odds call this one compiled function, so that a score met in a fit and again
+// in a prediction has the same bits. -inf gives -inf; a row with one possible class gives +inf for it.
 void log_odds_row(const float* z, std::int64_t k, float* out);
 void log_odds_row(const double* z, std::int64_t k, double* out);
+
+// The same to about 1e-6, in single precision throughout where the scores are: for sums over many rows, which compare nothing.
+void near_log_odds_row(const float* z, std::int64_t k, float* out);
+void near_log_odds_row(const double* z, std::int64_t k, double* out);
 
 template <class T>
 void log_odds(const T* logits, std::int64_t n, std::int64_t k, int threads, T* out);

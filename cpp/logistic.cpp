@@ -116,7 +116,7 @@ void logistic_sums(const T* logits, const std::int64_t* labels, const double* we
         for (std::int64_t i = n * part / parts; i < n * (part + 1) / parts; ++i) {
             const double weight = weights ? weights[i] : 1.0;
             if (weight == 0) continue;
-            log_odds_row(logits + i * k, k, odds.data());
+            near_log_odds_row(logits + i * k, k, odds.data());
             if (m < k)  // places rise, so that nothing is overwritten before it is read
                 for (std::int64_t j = 0; j < m; ++j) odds[j] = odds[columns.places[j]];
             const std::int64_t y = columns.where[labels[i]];
