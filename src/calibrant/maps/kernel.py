@@ -293,7 +293,8 @@ class KCal(Beside):
         return Block(self.points_, self.labels_, self.weights_, len(self.classes_))
 
     def _map(self, logits: Floats) -> Floats:
-        return class_probabilities(self._support(), self._project(self._features(logits)), self.bandwidth_)
+        points = self._project(self._features(logits))
+        return class_probabilities(self._support(), points, self.bandwidth_).astype(logits.dtype, copy=False)
 
     def _formula(self, z: Term) -> Term:
         return class_formula(self._support(), self._projected_formula(z), self.bandwidth_)

@@ -128,11 +128,14 @@ class Projected(Calibrator):
             raise InvalidInput("projection_ is not usable: mix must have no rows or one for each dimension")
 
     def _features(self, rows: Floats) -> Floats:
-        """What Π sees: embeddings as they are; scores without -inf, each row centred."""
+        """What Π sees: embeddings as they are; scores without -inf, each row centred, in double precision.
+
+        Scores lie many bandwidths apart, where single precision loses the digits that tell the nearest point.
+        """
         if self.inputs == "embeddings":
             return rows
-        finite = floored(rows)
-        return finite - finite.mean(axis=1, keepdims=True, dtype=np.float64).astype(rows.dtype)
+        finite = floored(rows.astype(np.float64))
+        return finite - finite.mean(axis=1, keepdims=True)
 
     def _projected_formula(self, z: Term) -> Term:
         """What `_project` makes of `_features`, as a formula."""
