@@ -16,7 +16,7 @@ html_static_path = []
 myst_heading_anchors = 4
 
 # Tables of measurements name files of the repository beside the site; GitHub shows these, the site does not.
-suppress_warnings = ["myst.header"]
+suppress_warnings = ["myst.header", "ref.python"]  # the latter: two classes are called Comparison
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 napoleon_use_ivar = True

@@ -1,6 +1,7 @@
 """The public names, and that they cost nothing until used."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,15 @@ def test_type_checkers_see_the_same_names() -> None:
     imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
     seen = {alias.name: node.module for node in imports for alias in node.names}
     assert seen == calibrant._PLACES
+
+
+def test_one_version_is_told_everywhere() -> None:
+    top = Path(__file__).resolve().parent.parent
+    told = re.search(r'^version = "(.*)"', (top / "pyproject.toml").read_text(), re.MULTILINE)
+    newest = re.search(r"^## (\S+)", (top / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert told is not None
+    assert newest is not None
+    assert told[1] == newest[1] == calibrant.__version__
 
 
 def test_unknown_names_are_refused() -> None:

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,21 @@ import pytest
 import calibrant
 
 TOP = Path(__file__).resolve().parent.parent
+PAGE = (TOP / "docs/api.rst").read_text(encoding="utf-8")
 pytest.importorskip("sphinx_gallery")
 
 
 def test_the_reference_names_every_public_name():
-    told = set(re.findall(r"auto(?:class|function):: calibrant\.(\w+)", (TOP / "docs/api.rst").read_text()))
+    told = set(re.findall(r"auto(?:class|function):: calibrant\.(\w+)$", PAGE, re.MULTILINE))
     assert told == set(calibrant.__all__), "run `make docs`"
+
+
+@pytest.mark.parametrize("room", ["metrics", "monitoring", "plots", "simulation", "testing", "files", "selection"])
+def test_the_reference_names_what_a_room_offers(room):
+    offered = import_module(f"calibrant.{room}")
+    wanted = {name for name in offered.__all__ if callable(getattr(offered, name))} - set(calibrant.__all__)
+    told = set(re.findall(rf"auto(?:class|function):: calibrant\.{room}\.(\w+)$", PAGE, re.MULTILINE))
+    assert told == wanted, "run `make docs`"
 
 
 def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path):

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from .threads import get_threads as get_threads
     from .threads import set_threads as set_threads
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 survive_blocked_imports()
 

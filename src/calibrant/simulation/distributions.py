@@ -140,7 +140,7 @@ class Uniform(Continuous):
 class LogitNormal(Continuous):
     """Log-odds from a mixture of normals of equal weight.
 
-    With means β₀ ∓ β₁ and deviation |β₁| this is the score of Mix-n-Match's synthetic problem (paper 000, App. E).
+    With means β₀ ∓ β₁ and deviation ``|β₁|`` this is the score of Mix-n-Match's synthetic problem (paper 000, App. E).
     """
 
     means: tuple[float, ...]

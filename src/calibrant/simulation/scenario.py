@@ -53,7 +53,7 @@ class Scenario:
     note: str = ""
 
     def true_error(self, norm: int | str = 1) -> float:
-        """Return the true calibration error (E |s - c(s)|^p)^(1/p) by quadrature; norm "max" is the largest gap."""
+        """Return the true calibration error ``(E |s - c(s)|^p)^(1/p)`` by quadrature; "max" is the largest gap."""
         if norm == "max":
             return float(np.abs(self._gap_at(self._axis())).max())
         if norm not in (1, 2):

@@ -17,7 +17,7 @@ _STRENGTH, _WIDTH = Number(0.0), Number(0.0, open_low=True)
 def mmce(
     logits: Tensor, targets: Tensor, width: float = 0.4, *, weighted: bool = False, ignore_index: int = -100
 ) -> Tensor:
-    """√(Σᵢⱼ wᵢ wⱼ (cᵢ - rᵢ)(cⱼ - rⱼ) exp(-|rᵢ - rⱼ| / width)) over a batch.
+    """``√(Σᵢⱼ wᵢ wⱼ (cᵢ - rᵢ)(cⱼ - rⱼ) exp(-|rᵢ - rⱼ| / width))`` over a batch.
 
     r is the top label's probability and c whether it is right. w is 1/n; ``weighted`` takes 1/(number right) and
     1/(number wrong) for rows that are right and wrong (the paper's Eq. 6), so that the few wrong rows of an accurate

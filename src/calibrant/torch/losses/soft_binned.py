@@ -23,7 +23,7 @@ def soft_binned_ece(
     *,
     ignore_index: int = -100,
 ) -> Tensor:
-    """(Σⱼ Sⱼ/n |Aⱼ - Cⱼ|ᵖ)^(1/p), with Sⱼ, Aⱼ, Cⱼ the mass, accuracy and confidence of bins that share each row.
+    """``(Σⱼ Sⱼ/n |Aⱼ - Cⱼ|ᵖ)^(1/p)``: Sⱼ, Aⱼ, Cⱼ are mass, accuracy and confidence of bins that share each row.
 
     A row of confidence c belongs to the bin with centre ξⱼ in proportion to exp(-(c - ξⱼ)² / temperature). As the
     temperature falls this becomes the ECE on bins of equal width. An empty batch has 0.
