@@ -56,13 +56,13 @@ def drawn(tree: Path, python: int, cpp: int, seed: int) -> list[Change]:
     return [*sample(own, python, seed), *sample(compiled, cpp, seed)]
 
 
-def pytest_run(tests: list[str], changed: children.Changed | None) -> int:
+def pytest_run(tests: list[str], changed: children.Changed) -> int:
     """Run tests in this process, which is a child, with the changed module."""
     import pytest
 
-    if changed is not None:
-        sys.meta_path.insert(0, changed)
-    return int(pytest.main([*PYTEST, *tests]))
+    sys.meta_path.insert(0, changed)
+    code = int(pytest.main([*PYTEST, *tests]))
+    return code if changed.took_effect() else children.NOT_CHANGED
 
 
 def outcome(change: Change, tree: Path, tests: Tests, core: Core) -> str:
@@ -80,6 +80,8 @@ def outcome(change: Change, tree: Path, tests: Tests, core: Core) -> str:
     for names in _rounds(change, tests):
         limit = 20 + 5 * tests.seconds(names)
         ended = children.run(partial(pytest_run, names, changed), limit, tree.with_suffix(".log"))
+        if ended == "not changed":
+            raise RuntimeError(f"the tests loaded {change.path} without its change")
         if ended != "passed":
             break
     return "survived" if ended == "passed" else ended

@@ -27,6 +27,7 @@ PRELOADED = (
     "pytest",
     "torch",
 )
+NOT_CHANGED = 99  # how a child ends whose tests loaded the module past its change
 
 
 class Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -47,6 +48,13 @@ class Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.util.spec_from_file_location(
             fullname, self.path, loader=self, submodule_search_locations=package
         )
+
+    def took_effect(self) -> bool:
+        """Whether the module, if the tests loaded it, is the changed one."""
+        spec = getattr(sys.modules.get(self.name), "__spec__", None)
+        if spec is None:
+            return True
+        return spec.origin == str(self.path) if self.number is None else spec.loader is self
 
     def exec_module(self, module: Any) -> None:
         """Run the changed code."""
@@ -93,7 +101,13 @@ def _ending(child: int, seconds: float) -> str:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
             code = os.waitstatus_to_exitcode(status)
-            endings = {0: "passed", 5: "passed", -signal.SIGXCPU: "slow", -signal.SIGKILL: "slow"}
+            endings = {
+                0: "passed",
+                5: "passed",
+                NOT_CHANGED: "not changed",
+                -signal.SIGXCPU: "slow",
+                -signal.SIGKILL: "slow",
+            }
             return endings.get(code, "crashed" if code < 0 else "failed")
         if time.monotonic() > end:
             os.killpg(child, signal.SIGKILL)

@@ -29,10 +29,13 @@ MORE = {
         "test_saturation.py",
         "test_half_precision.py",
     ),
+    "maps": ("maps", "exports/test_torch_module.py"),  # whose formulas are tested where they are shipped
+    "operators": ("operators", "exports/test_operators.py"),
     "passes": ("passes", "scanning/test_sources.py", "test_scanning.py"),
 }
 MOST = 20.0  # seconds of tests, as recorded, for one change: the quickest of those that reach it come first
-PYTEST = ("-x", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "--no-header")
+# Modules of ours may end in _test.py, which pytest would load itself, past the change.
+PYTEST = ("-x", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "-o", "python_files=test_*.py", "--no-header")
 
 
 def digest(path: Path) -> str:

@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 from scipy.interpolate import CubicSpline
 
-from calibrant.cells.edges import check_edges, kmeans
+from calibrant.cells.edges import check_edges, equal_mass, kmeans
 from calibrant.cells.fine import _between
-from calibrant.cells.logit_spline import _basis, _knots_of, logit_spline
+from calibrant.cells.logistic import fit_logistic
+from calibrant.cells.logit_spline import _basis, _knots_of, _roughness, logit_spline
 from calibrant.cells.moments import moments_of
 from calibrant.cells.pairs import Pairs, standard_error
-from calibrant.errors import InvalidInput
+from calibrant.cells.summed import SummedCells, summed
+from calibrant.errors import CalibrantError, InvalidInput
 
 
 def test_moments_are_those_of_repeated_rows(rng):
@@ -87,3 +89,53 @@ def test_the_standard_error_of_a_mean(rng):
     means = x.reshape(20, 3).mean(axis=1)
     assert error == pytest.approx(means.std(ddof=1) / np.sqrt(20))
     assert rows == 20
+
+
+def test_the_roughness_is_the_integral_of_the_squared_second_derivative():
+    knots = np.array([-2.0, -0.5, 0.3, 1.0, 4.0])
+    values = np.array([1.0, -0.5, 2.0, 0.0, 0.7])
+    bends = CubicSpline(knots, values, bc_type="natural")(knots, 2)  # linear between the knots: Simpson's rule is exact
+    squares = np.diff(knots) * (bends[:-1] ** 2 + bends[:-1] * bends[1:] + bends[1:] ** 2) / 3
+    assert values @ _roughness(knots) @ values == pytest.approx(squares.sum() * 6.0**3)
+
+
+def test_fractional_weights_make_the_bins_of_the_rows_they_stand_for():
+    scores, counts = np.linspace(0.05, 0.95, 10), np.array([1, 5, 2, 2, 7, 1, 1, 3, 4, 2])
+    whole = equal_mass(np.repeat(scores, counts), 4)
+    assert len(whole) == 5
+    np.testing.assert_array_equal(equal_mass(scores, 4, counts * 0.3), whole)
+
+
+def test_other_weights_replace_those_of_the_pairs():
+    pairs = Pairs(np.array([0.7, 0.2]), np.array([1.0, 0.0]), np.array([1.0, 2.0]), np.array([1.0, 1.0]))
+    other = pairs.weighted(np.array([3.0, 5.0]))
+    assert other.weight_array.tolist() == [3.0, 5.0]
+    assert other.draws is None
+    assert other.order.tolist() == [1, 0]
+    assert pairs.weighted(None).total == 2
+
+
+def test_summed_cells_are_worth_as_many_rows_as_there_were(rng):
+    scores, y, counts = rng.integers(0, 5, 60) / 4, rng.integers(0, 2, 60) * 1.0, rng.integers(1, 4, 60) * 0.37
+    given = Pairs(scores, y, counts)
+    told = SummedCells.from_dict(summed(given).to_dict()).pairs
+    for cell in np.unique(scores):
+        own, kept = given.take(scores == cell), told.take(told.scores == cell)
+        assert kept.total == pytest.approx(own.total)
+        assert kept.rows == pytest.approx(own.rows)
+        assert kept.weight_array @ kept.outcomes == pytest.approx(own.weight_array @ own.outcomes)
+
+
+@pytest.mark.parametrize("squares", [4.1, 0.0, 1e-100])
+def test_summed_cells_cannot_be_worth_less_than_a_row_or_more_than_all(squares):
+    table = [[0.5], [2.0], [1.0], [squares]]
+    with pytest.raises(CalibrantError, match="no table of summed cells"):
+        SummedCells.from_dict({"table": table, "exact": True, "bins": 15})
+    fine = {"table": [[0.5], [2.0], [1.0], [4.0]], "exact": True, "bins": 15}
+    assert SummedCells.from_dict(fine).pairs.rows == pytest.approx(1.0)
+
+
+def test_a_logistic_fit_of_one_number_is_its_log_odds():
+    found = fit_logistic(np.ones((2, 1)), np.array([3.0, 6.0]), np.array([10.0, 20.0]))
+    assert found.theta[0] == pytest.approx(np.log(9 / 21))
+    assert found.converged

@@ -63,3 +63,18 @@ def test_labels_that_a_map_excludes_cost_it_much_and_break_nothing():
     moments = loss_moments(block, Mixing(("answered", "answered"), "nll", answers))
     assert np.isfinite(moments.second).all()
     np.testing.assert_allclose(likely_best(moments, np.zeros(2)), [0, 1])
+
+
+def test_what_losses_have_in_common_does_not_make_them_uncertain():
+    """Losses that differ by a constant differ by it for certain: the covariance is about the mean."""
+    losses = np.random.default_rng(0).gamma(1.0, size=400)
+    apart = 1.2 / 400
+    shares = likely_best(LossMoments.of(np.stack([losses, losses + apart], axis=1), np.ones(400)), np.zeros(2))
+    np.testing.assert_allclose(shares[0], expit(1.2), atol=1e-3)
+    noise = np.random.default_rng(1).normal(size=400)
+    noise -= noise.mean()
+    other = losses + apart + 0.05 * noise
+    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+    truth = weights @ expit(1.2 + 0.05 * np.sqrt((noise**2).sum()) * nodes) / weights.sum()
+    shares = likely_best(LossMoments.of(np.stack([losses, other], axis=1), np.ones(400)), np.zeros(2))
+    np.testing.assert_allclose(shares[0], truth, atol=0.01)

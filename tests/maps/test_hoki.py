@@ -12,7 +12,7 @@ import calibrant
 from calibrant import Hoki, _core
 from calibrant.arrays import softmax
 from calibrant.errors import InvalidInput
-from calibrant.maps.hoki_design import bin_of, design, replay
+from calibrant.maps.hoki_design import bin_of, design, replay, weighted_std
 from calibrant.maps.hoki_rows import Noise, Seen, rows_seen
 from calibrant.passes import Block
 from calibrant.testing import check_merging
@@ -128,7 +128,17 @@ def test_sampling_and_quadrature_tell_the_same_story(problem):
 
 
 @pytest.mark.parametrize(
-    "noise", ["gaussian", ("gaussian", 0.0, 0.0), ("uniform", 2.0, 1.0), ("cauchy", 0, 1), ("gaussian", 0.0), None]
+    "noise",
+    [
+        "gaussian",
+        ("gaussian", 0.0, 0.0),
+        ("uniform", 2.0, 1.0),
+        ("cauchy", 0, 1),
+        ("gaussian", 0.0),
+        ("gaussian", "0", 1.0),
+        ("gaussian", np.inf, 1.0),
+        None,
+    ],
 )
 def test_bad_noise_is_refused(noise, problem):
     with pytest.raises(InvalidInput, match="noise is not valid"):
@@ -280,3 +290,8 @@ def test_a_pickled_map_carries_its_noise_once(problem):
     hoki.predict_proba(z.astype(np.float32))
     assert len(pickle.dumps(hoki)) == before < 1.2 * hoki.noise_.nbytes
     assert pickle.loads(pickle.dumps(hoki)).predict_proba(z).tobytes() == hoki.predict_proba(z).tobytes()
+
+
+def test_the_deviation_of_weighted_values_is_that_of_rows(rng):
+    values, counts = rng.normal(size=30) + 4, rng.integers(1, 4, 30)
+    assert weighted_std(values, counts * 1.0) == pytest.approx(np.repeat(values, counts).std())

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from calibrant import KCal
-from calibrant.maps.prototypes import herd, quotas
+from calibrant.maps.class_means import class_means
+from calibrant.maps.density import spread_of
+from calibrant.maps.prototypes import compression_loss, herd, quotas
 from calibrant.metrics import nll
 from calibrant.testing.embeddings import cloud
 
@@ -85,3 +87,30 @@ sys.stdout.buffer.write(calibrant.load({str(tmp_path / "k.calibrant")!r}).predic
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert done.stdout == fitted.predict_proba(data.other).tobytes()
+
+
+def test_means_and_spreads_count_a_weight_as_rows(rng):
+    x, y, counts = rng.normal(size=(40, 3)), np.arange(40) % 4, rng.integers(1, 5, 40)
+    means, seen, totals = class_means(x, y, counts * 1.0, 6)
+    repeated, labels = np.repeat(x, counts, axis=0), np.repeat(y, counts)
+    assert seen.tolist() == [0, 1, 2, 3]
+    np.testing.assert_allclose(means, [repeated[labels == c].mean(axis=0) for c in range(4)])
+    np.testing.assert_allclose(totals, np.bincount(labels))
+    assert spread_of(x, counts * 1.0) == pytest.approx(np.sqrt(repeated.var(axis=0).mean()))
+
+
+def test_the_cost_of_dropping_rows_is_their_log_loss():
+    """Two far clusters, one class each: dropped rows are sure without one another, and lost where no row is left."""
+    points, labels = np.array([[0.0], [0.1], [50.0], [50.1]]), np.array([0, 0, 1, 1])
+    sure = compression_loss(points, labels, np.ones(4), np.array([0, 2]), np.array([2.0, 2.0]), 1.0, 2)
+    assert sure == pytest.approx((0.0, 0.0), abs=1e-6)
+    exact, lost = compression_loss(points, labels, np.ones(4), np.array([0, 1]), np.array([2.0, 2.0]), 1.0, 2)
+    assert exact == pytest.approx(0.0, abs=1e-6)
+    assert lost == pytest.approx(-np.log(1e-10))
+
+
+def test_the_keys_of_a_reservoir_come_from_its_seed():
+    data = cloud(40, 2, 2)
+    for seed, wanted in ((None, 0), (3, 3)):
+        map_ = KCal("identity", bandwidth=1.0, random_state=seed).fit(data.scores, data.labels)
+        np.testing.assert_array_equal(map_.keys_, np.random.default_rng(wanted).random(40))

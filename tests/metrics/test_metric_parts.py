@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import calibrant
 from calibrant import metrics
@@ -11,15 +12,17 @@ from calibrant.cells.pairs import Pairs
 from calibrant.errors import InvalidInput
 from calibrant.metrics.decisions.net_benefit import curve_of_decisions
 from calibrant.metrics.estimators.crossfit import crossfit_of
+from calibrant.metrics.estimators.curves import smooth_curve
 from calibrant.metrics.estimators.debiased import _folded_mean
 from calibrant.metrics.estimators.integrated import summed_up
 from calibrant.metrics.estimators.kde import _in_logit_space
 from calibrant.metrics.estimators.smoothers import SMOOTHERS, _by_score, _restricted_basis, _weighted_quantiles
 from calibrant.metrics.inference.bounds import largest_gap_interval
 from calibrant.metrics.inference.class_test import class_wise_pvalue
+from calibrant.metrics.inference.group_test import group_findings
 from calibrant.metrics.inference.intervals import frequency_interval
 from calibrant.metrics.inference.resampling import statistic_of
-from calibrant.metrics.inference.shape import _grouped, _likelihood, _log_odds
+from calibrant.metrics.inference.shape import _fit, _grouped, _likelihood, _log_odds
 from calibrant.metrics.inference.testing import _outcomes, _replicates
 from calibrant.metrics.views.forecasts import read
 from calibrant.metrics.views.thresholds import above, threshold_values
@@ -123,6 +126,7 @@ def test_the_least_p_value_of_a_test_is_known(rng):
 def test_two_rows_are_enough_for_the_unbiased_kernel_error():
     p = np.array([[0.2, 0.8], [0.6, 0.4]])
     assert np.isfinite(metrics.skce([1, 0], p, bandwidth=1.0))
+    assert np.isfinite(metrics.skce([1, 0], p, sample_weight=[0.3, 0.4], bandwidth=1.0))
     with pytest.raises(InvalidInput, match="two rows"):
         metrics.skce([1], p[:1], bandwidth=1.0)
 
@@ -218,3 +222,27 @@ def test_a_plain_error_is_resampled_in_norm_one(rng):
     assert chosen is not None
     replicates = _replicates(pairs.cells, pairs.cells.outcomes[None])
     assert chosen(replicates)[0] == pytest.approx(metrics.ece(pairs.outcomes.astype(int), p))
+
+
+def test_weights_worth_fewer_rows_shrink_a_shape_as_fewer_rows_do(rng):
+    p = rng.random(200)
+    groups = _grouped(Pairs(p, (rng.random(200) < p**2) * 1.0), 20)
+    fewer = replace(groups, weights=groups.weights * 0.1, outcomes=groups.outcomes * 0.1)
+    for slope in (False, True):
+        found = _fit(replace(groups, scale=0.1), _log_odds(groups), slope=slope)
+        np.testing.assert_allclose(found, _fit(fewer, _log_odds(groups), slope=slope), rtol=1e-7)
+
+
+def test_a_smooth_curve_counts_its_rows_in_fiftieths(rng):
+    p, y, w = rng.random(300), rng.integers(0, 2, 300) * 1.0, rng.integers(1, 4, 300) * 1.0
+    curve = smooth_curve(Pairs(p, y, w))
+    for counted, part in ((curve.yes, y), (curve.no, 1 - y)):
+        np.testing.assert_allclose(counted, np.bincount((p * 50).astype(int), w * part, 50))
+
+
+def test_a_detectable_gap_is_seen_in_four_samples_of_five():
+    """A constant score of 0.2 on n rows: the mean has a deviation of 0.4/√n, and two groups share five per cent."""
+    pairs = Pairs(np.full(800, 0.2), np.tile([1.0, 0.0, 0.0, 0.0, 0.0], 160))
+    found = group_findings(pairs, np.repeat([0, 1], 400), ["a", "b"], 0.95, 19, np.random.default_rng(0))
+    drawn = np.random.default_rng(1).normal(found.rows[0].detectable, 0.4 / 20, 100_000)
+    assert np.mean(np.abs(drawn) > norm.ppf(1 - 0.05 / 4) * 0.4 / 20) == pytest.approx(0.8, abs=0.005)

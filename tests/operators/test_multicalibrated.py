@@ -95,3 +95,13 @@ def test_what_cannot_be_is_refused():
         map_.predict_proba(z, groups=table[:, 0])
     with pytest.raises(CalibrantError, match="level"):
         Multicalibrated(make("platt"), level=2.0).fit(z, y, groups=table)
+
+
+def test_every_round_costs_the_held_out_loss_a_number():
+    z, y, table = overlapping(3000)
+    plain = make("ts").fit(z, y).fit_report_
+    fitted = Multicalibrated(make("ts")).fit(z, y, groups=table)
+    report = fitted.fit_report_
+    gained = plain.loss_after - report.loss_after
+    assert report.iterations - plain.iterations == len(fitted.steps_) > 0
+    assert report.held_out_after == pytest.approx(plain.held_out_after - gained + len(fitted.steps_) / 3000)

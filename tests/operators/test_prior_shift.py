@@ -2,12 +2,13 @@
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.special import softmax
 
-from calibrant import CalibrantError, CalibrationWarning, PriorShift, load, make
+from calibrant import CalibrantError, CalibrationWarning, PriorShift, TemperatureScaling, load, make
 from calibrant.metrics import nll
 from calibrant.operators._label_shift import find_frequencies
 
@@ -115,3 +116,13 @@ def test_saving_and_refusals(tmp_path):
             map_.adapt(priors=bad)
     with pytest.raises(CalibrantError, match="adapt takes"):
         map_.adapt()
+
+
+def test_a_map_that_has_not_arrived_has_not_arrived_with_frequencies(monkeypatch):
+    z, y = classes(300, [1 / 3] * 3, 0)
+    assert fit(PriorShift(make("ts")), z, y).fit_report_.converged
+    whole = TemperatureScaling.fit_data
+    monkeypatch.setattr(
+        TemperatureScaling, "fit_data", lambda self, data: replace(whole(self, data), converged=False), raising=True
+    )
+    assert not fit(PriorShift(make("ts")), z, y).fit_report_.converged

@@ -1,5 +1,7 @@
 """A row's fold comes from its content."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -59,6 +61,19 @@ def test_folds_do_not_depend_on_blocks(n, coarse):
         order = [np.lexsort((*b.logits.T, b.labels)) for b in (one, two)]
         np.testing.assert_array_equal(one.logits[order[0]], two.logits[order[1]])
         np.testing.assert_array_equal(one.labels[order[0]], two.labels[order[1]])
+
+
+def test_folds_do_not_depend_on_the_partitions_of_a_cluster():
+    """Rows of one content are dealt on where the partition before left off."""
+    block = rows(6000, k=2, weights=False)
+    block = block.with_logits(np.round(block.logits))
+    pieces = [replace(block.take(slice(a, a + 2000)), part=a // 2000) for a in (0, 2000, 4000)]
+    parts = in_stream(lambda: iter(pieces), 2, 2, block.logits.dtype)
+    whole = in_memory(block)
+    for f in range(5):
+        one, two = whole.only(f, 5).rows(), parts.only(f, 5).rows()
+        order = [np.lexsort((*b.logits.T, b.labels)) for b in (one, two)]
+        np.testing.assert_array_equal(one.logits[order[0]], two.logits[order[1]])
 
 
 def test_folds_do_not_depend_on_a_shift_or_on_the_precision():

@@ -29,3 +29,8 @@ def test_labels_below_zero_are_names():
     labels, classes = as_labels(np.array([-1, 1, -1]), 2, 3)
     assert labels.tolist() == [0, 1, 0]
     assert classes.tolist() == [-1, 1]
+
+
+def test_a_label_outside_the_classes_is_named_with_its_row():
+    with pytest.raises(InvalidInput, match=r"outside the classes.*'c' in row 2"):
+        as_labels(np.array(["a", "b", "c"]), 2, 3, classes=["a", "b"])

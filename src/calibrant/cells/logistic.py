@@ -75,8 +75,8 @@ def fit_logistic(
         total = curvature + P
         step = np.linalg.lstsq(total, gradient, rcond=1e-13)[0]
         gain = float(gradient @ step)
-        if not np.isfinite(gain) or gain <= 1e-14 * (1 + abs(best)):
-            converged = bool(np.isfinite(gain))
+        if gain <= 1e-14 * (1 + abs(best)):
+            converged = True
             break
         factor = 1.0
         tried, new = value(theta + step)

@@ -12,7 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
 
 from calibrant import BinwiseTemperatureScaling, TemperatureScaling, scan
-from calibrant.maps.scaling.binwise import equal_weight_edges, top_log_odds
+from calibrant.maps.scaling.binwise import _between_variance, _edges, equal_weight_edges, top_log_odds
+from calibrant.passes import Block, in_memory, in_stream
 
 
 def two_regimes(n=4000, k=5, seed=0):
@@ -199,3 +200,21 @@ def test_held_out_loss_is_close_to_refitting():
         refitted[fold == f] = -np.log(p[np.arange(len(p)), y[fold == f]])
     assert_allclose(report.held_out_after, refitted.mean(), rtol=5e-3)
     assert report.loss_after < report.held_out_after < report.held_out_before
+
+
+def test_the_variance_between_bins_is_what_their_errors_leave():
+    """Bins as sure as one another: their spread, less the error of each."""
+    free, curvature = np.array([-0.8, 0.5, 0.9, -0.3]), 25.0
+    sums = np.stack([np.zeros(4), -free * curvature, np.full(4, curvature)], axis=1)
+    assert _between_variance(np.zeros(4), sums) == pytest.approx((free**2).mean() - 1 / curvature, rel=1e-4)
+    sums[:, 1] = -0.1 * curvature
+    assert _between_variance(np.zeros(4), sums) == 0.0
+
+
+def test_rows_in_a_stream_have_the_edges_of_rows_in_memory():
+    z, y = two_regimes(3000)
+    block = Block(z, y, None, 5)
+    pieces = [block.take(slice(a, a + 1000)) for a in (0, 1000, 2000)]
+    edges = _edges(in_stream(lambda: iter(pieces), 5, 5, z.dtype), 6)
+    assert_allclose(edges, _edges(in_memory(block), 6), atol=2e-2)
+    assert len(edges) == 5

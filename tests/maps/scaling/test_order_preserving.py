@@ -227,3 +227,12 @@ def test_logits_of_any_size_end_in_a_finite_map(dtype):
         iop = OrderPreservingScaling().fit((z * scale).astype(dtype), y)
         assert np.isfinite(iop.predict_proba((z * scale).astype(dtype))).all()
         assert iop.fit_report_.loss_after <= iop.fit_report_.loss_before * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("form", ["order-invariant", "diagonal"])
+def test_the_smoothness_is_chosen_between_a_tenth_and_ten_thousand(form, problem):
+    """A straight line wants stiff slopes, a bend softer ones."""
+    straight = OrderPreservingScaling(form=form).fit(*problem).smoothness_
+    bend = OrderPreservingScaling(form=form).fit(*bent()).smoothness_
+    assert 1e2 <= straight[0] <= 1e4
+    assert 0.1 <= bend[0] < straight[0]

@@ -122,7 +122,7 @@ def groups_differ(pairs: Pairs, places: NDArray[np.int64], count: int) -> Calibr
         return CalibrationTest(0.0, 1.0, "score", "all groups share one line", part.n)
     line, x = line_of(part), logit(part.scores)
     w = part.weight_array * (part.rows / part.total)
-    design = np.column_stack([np.ones_like(x), x - np.average(x, weights=w)])
+    design = np.column_stack([np.ones_like(x), x - x.mean()])
     mean = expit(line.fit.theta[0] + line.fit.theta[1] * x) if not line.constant else part.scores
     v = w * mean * (1 - mean)
     enough = np.bincount(group, v, count) >= 4 * SMALL

@@ -121,7 +121,7 @@ def _grouped(pairs: Pairs, most: int) -> _Groups:
 
 def _log_odds(groups: _Groups) -> Floats:
     """Return the log-odds of the scores, none nearer to 0 or 1 than half a row of all can tell."""
-    least = 0.5 / max(1.0, float(groups.weights.sum() * groups.scale))
+    least = 0.5 / float(groups.weights.sum() * groups.scale)
     return logit(np.clip(groups.scores, least, 1 - least))
 
 

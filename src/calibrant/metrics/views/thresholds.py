@@ -43,5 +43,5 @@ def above(forecasts: Forecasts, threshold: Threshold) -> Iterator[tuple[Pairs, P
             yield pairs, pairs
             continue
         kept = pairs.take(pairs.scores > floors[1 if forecasts.is_event else column])
-        if kept.n and kept.total > 0:
+        if kept.total > 0:
             yield pairs, kept
