@@ -15,6 +15,7 @@ from ._curvature import ridge_of
 
 __all__ = ["Shared", "gram_directions", "moment_directions"]
 
+_SINGLE = 1e-10  # between the machine precisions: scores in single precision are steered in it, for half the time
 _FLAT = 1e-7  # of the largest spread: directions below it do not count
 
 
@@ -62,7 +63,8 @@ class Shared:
         common = float(rows[0, 1])
         change = 1.0 / (self.along + common) - 1.0 / common
         own = self.own_inverse(np.take_along_axis(rows, special, axis=1))
-        return _SharedMetric(self.directions, change, 1.0 / common, special, own)
+        kind = np.float32 if self.eps > _SINGLE else np.float64
+        return _SharedMetric(self.directions.astype(kind), change.astype(kind), 1.0 / common, special, own)
 
     def outlook(self, theta: Array, gradient: Array, prior: Prior) -> Outlook:
         """Return the outlook from θ."""
@@ -81,10 +83,12 @@ class _SharedMetric:
 
     def apply(self, vector: Array) -> Array:
         k = len(self.change)
-        rows, each = vector.reshape(k, -1).copy(), np.arange(k)[:, None]
+        rows, each = vector.reshape(k, -1), np.arange(k)[:, None]
         own = self.own @ rows[each, self.special][:, :, None]
-        rows[each, self.special] = 0.0
-        found = (rows @ self.directions * self.change) @ self.directions.T + self.rest * rows
+        between = rows.astype(self.directions.dtype)
+        between[each, self.special] = 0.0
+        found = self.rest * rows
+        found += (between @ self.directions * self.change) @ self.directions.T
         found[each, self.special] = own[:, :, 0]
         return found.ravel()
 
