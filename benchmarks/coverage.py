@@ -30,6 +30,7 @@ from calibrant.metrics.inference.resampling import Sampling
 from calibrant.metrics.scores.ranking import auroc
 from calibrant.metrics.table import TABLE
 from calibrant.metrics.views.forecasts import Forecasts, read
+from coverage_page import FEWEST, page
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORD, PAGE = ROOT / "docs/evidence/coverage.json", ROOT / "docs/evidence/coverage.md"
@@ -72,7 +73,8 @@ SLOW = (
     "test two_bin",
 )
 SLOWEST = ("smece", "decision_loss", "variational_error")
-RESAMPLES = 199
+RESAMPLES, FEWER = 199, 99  # the second from 10,000 rows on
+LEVELS = (FEWEST, 100, 200, 400)  # samples that all cells get before any gets more
 KINDS = ("plain", "ties", "weights", "clusters")
 
 
@@ -156,10 +158,11 @@ def truth(prevalence: float, law: str, kind: str) -> dict[str, float]:
 def one(drawn: dict[str, Any], figures: list[str], seed: int, t: float, known: dict[str, float]) -> dict[str, Any]:
     """Of one sample: whether each interval was offered and covers, and whether each test rejects."""
     forecasts: Forecasts = read(drawn["y"], drawn["p"], drawn.get("sample_weight")).clustered(drawn.get("clusters"))
-    sampling, found = Sampling(RESAMPLES, np.random.default_rng(seed), 100), {}
+    resamples = RESAMPLES if len(drawn["y"]) < 10_000 else FEWER
+    sampling, found = Sampling(resamples, np.random.default_rng(seed), 100), {}
     for name in figures:
         if name.startswith("test "):
-            options = {"resamples": RESAMPLES, "random_state": seed}
+            options = {"resamples": resamples, "random_state": seed}
             options |= {key: drawn.get(key) for key in ("sample_weight", "clusters")}
             got = metrics.calibration_test(drawn["y"], drawn["p"], method=name[5:], **options)
             found[name] = (1, int(got.pvalue <= 0.05))
@@ -179,7 +182,7 @@ def classes(rng: np.random.Generator, n: int, k: int) -> tuple[np.ndarray, np.nd
 
 
 def cells() -> list[dict[str, Any]]:
-    """All cells, the quick ones first."""
+    """All cells, the quick ones first, those of most rows last."""
     grid = [{"law": law, "kind": "plain", "prevalence": q, "n": n} for law in LAWS for q in PREVALENCES for n in SIZES]
     grid += [
         {"law": law, "kind": kind, "prevalence": q, "n": n}
@@ -191,10 +194,11 @@ def cells() -> list[dict[str, Any]]:
     grid.sort(key=lambda cell: cell["n"])
     quick = [{**cell, "part": "quick"} for cell in grid]
     slow = [{**cell, "part": "slow"} for cell in grid if cell["kind"] == "plain" or cell["n"] == 1000]
+    slow = [cell for cell in slow if cell["n"] < SIZES[-1] or cell["prevalence"] in (PREVALENCES[0], PREVALENCES[-1])]
     many = [
         {"law": "true", "kind": "classes", "k": k, "n": n, "part": "classes"} for k in (2, 10, 100) for n in (200, 2000)
     ]
-    return quick + slow + many
+    return sorted(quick + slow + many, key=lambda cell: cell["n"] == SIZES[-1])
 
 
 def figures_of(cell: dict[str, Any]) -> tuple[str, ...]:
@@ -205,11 +209,11 @@ def figures_of(cell: dict[str, Any]) -> tuple[str, ...]:
 
 
 def wanted_of(cell: dict[str, Any], figure: str, samples: int) -> int:
-    """How many of so many samples a figure gets: fewer of many rows, and of what is resampled."""
+    """How many of so many samples a figure gets: fewer of many rows, and of what is resampled, but enough to judge."""
     share = {"quick": 1.0, "slow": 0.5, "classes": 0.25}[cell["part"]]
     share *= 1.0 if cell["n"] <= 2000 else 0.5 if cell["n"] <= 10_000 else 0.1
     share *= 0.5 if figure in SLOWEST else 1.0
-    return round(samples * share)
+    return max(round(samples * share), min(samples, FEWEST))
 
 
 def run(cell: dict[str, Any], figures: list[str], seed: int) -> dict[str, tuple[int, int]]:
@@ -233,12 +237,13 @@ def run(cell: dict[str, Any], figures: list[str], seed: int) -> dict[str, tuple[
     return out
 
 
-def study(samples: int, seconds: float, only: str, rows: int) -> dict[str, Any]:
-    """Add samples to every figure of every cell that has not enough, 20 at a time, until the time is over."""
+def study(samples: int, seconds: float, only: str, rows: int, kinds: str) -> dict[str, Any]:
+    """Add samples to every figure of every cell that has not enough, level by level, until the time is over."""
     record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
     end, latest = time.process_time() + seconds, time.time() + 3 * seconds
-    for step in range(20, samples + 1, 20):
-        for cell in (one for one in cells() if one["n"] <= rows):
+    saved = time.time()
+    for step in (*(level for level in LEVELS if level < samples), samples):
+        for cell in (one for one in cells() if one["n"] <= rows and one["kind"] in kinds.split(",")):
             kept = record.setdefault(json.dumps(cell, sort_keys=True), {})
             asked = [name for name in figures_of(cell) if any(part in name for part in only.split(","))]
             counted = {name: kept.get("cwece" if name == "measure" else name, [0])[0] for name in asked}
@@ -252,6 +257,9 @@ def study(samples: int, seconds: float, only: str, rows: int) -> dict[str, Any]:
                 for name, (offered, hit) in found.items():
                     had = kept.get(name, [0, 0, 0])
                     kept[name] = [had[0] + 1, had[1] + offered, had[2] + hit]
+            if time.time() > saved + 60:
+                RECORD.write_text(json.dumps(record, separators=(",", ":")))
+                saved = time.time()
         RECORD.write_text(json.dumps(record, separators=(",", ":")))
         print(f"{step} samples a cell, {end - time.process_time():.0f} s left", flush=True)
         if time.process_time() > end or time.time() > latest:
@@ -260,10 +268,10 @@ def study(samples: int, seconds: float, only: str, rows: int) -> dict[str, Any]:
 
 
 def forget(names: list[str]) -> None:
-    """Take figures out of the record: their law was changed."""
+    """Take figures, or all cells of a kind, out of the record: their law was changed."""
     record = json.loads(RECORD.read_text())
-    for kept in record.values():
-        for name in names:
+    for key, kept in record.items():
+        for name in list(kept) if json.loads(key)["kind"] in names else names:
             kept.pop(name, None)
     RECORD.write_text(json.dumps(record, separators=(",", ":")))
 
@@ -274,16 +282,16 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3000.0)
     parser.add_argument("--only", default="", help="figures whose names have one of these in them: a,b,c")
     parser.add_argument("--rows", type=int, default=SIZES[-1], help="only cells of at most so many")
-    parser.add_argument("--forget", nargs="*", default=[], help="figures to count anew")
+    parser.add_argument("--kinds", default=",".join((*KINDS, "classes")), help="only cells of these")
+    parser.add_argument("--forget", nargs="*", default=[], help="figures, or kinds of cells, to count anew")
     parser.add_argument("--page", action="store_true", help="only write the page from what is recorded")
     given = parser.parse_args()
     if given.forget:
         forget(given.forget)
-    record = (
-        json.loads(RECORD.read_text()) if given.page else study(given.samples, given.seconds, given.only, given.rows)
-    )
-    from coverage_page import page
-
+    if given.page:
+        record = json.loads(RECORD.read_text())
+    else:
+        record = study(given.samples, given.seconds, given.only, given.rows, given.kinds)
     PAGE.write_text(page(record))
 
 

@@ -11,6 +11,7 @@ from calibrant.metrics import (
     bootstrap,
     brier,
     calibration_error,
+    calibration_test,
     canonical_error,
     cwece,
     ece,
@@ -21,6 +22,7 @@ from calibrant.metrics import (
 )
 from calibrant.metrics.inference.bounds import largest_error, largest_gap_interval
 from calibrant.metrics.inference.class_test import class_wise_pvalue
+from calibrant.metrics.inference.clustered import clusters_of
 from calibrant.metrics.inference.means import loss_interval, mean_interval, share_interval
 from calibrant.metrics.views.forecasts import read
 
@@ -171,3 +173,68 @@ def test_states_keep_events_and_classes_apart(rng):
     with pytest.raises(InvalidInput, match="one event and classes"):
         state.merge(BinnedState().update(y, p[:, 1]))
     assert BinnedState().merge(BinnedState().update(y, p[:, 1])).update(y, p[:, 1]).is_event
+
+
+def clustered(rng, clusters, prevalence, size=5):
+    """Calibrated rows in clusters: three of four rows share the number that decides them."""
+    own = np.repeat(np.arange(clusters), size)
+    common, scores = rng.random(clusters)[own], rng.beta(0.5, 0.5 * (1 - prevalence) / prevalence, clusters)[own]
+    p = np.clip(0.7 * scores + 0.3 * rng.beta(0.5, 0.5 * (1 - prevalence) / prevalence, len(own)), 1e-6, 1 - 1e-6)
+    decides = np.where(rng.random(len(own)) < 0.75, common, rng.random(len(own)))
+    return {"y_true": (decides < p).astype(int), "y_prob": p, "clusters": own}
+
+
+def test_clusters_of_rare_events_keep_the_level_of_tests_and_the_cover_of_lines():
+    repeats, methods, hits = 150, ("cox", "ecce", "spiegelhalter"), {}
+    for seed in range(repeats):
+        drawn = clustered(np.random.default_rng(seed), 40, 0.05)
+        for method in methods:
+            found = calibration_test(**drawn, method=method, resamples=99, random_state=seed)
+            hits[method] = hits.get(method, 0) + found.rejects()
+        for name, truth in (("calibration_slope", 1.0), ("calibration_intercept", 0.0)):
+            missed = not bootstrap(name, **drawn).covers(truth)
+            hits[name] = hits.get(name, 0) + missed
+    # 5 % of 150 are 7.5, with a standard deviation of 2.7; signs and a plain sandwich had 15 to 20 %
+    assert max(hits.values()) <= 7.5 + 2.5 * 2.7
+
+
+def test_few_clusters_with_events_are_told_by_every_figure():
+    y, clusters = np.zeros(200, int), np.repeat(np.arange(40), 5)
+    y[:35] = 1  # 35 rows, but seven clusters
+    p = np.linspace(0.01, 0.5, 200)[::-1].copy()
+    p[0] = 0.02  # no score parts the outcomes
+    found = measure(y, p, clusters=clusters, profile="risk", resamples=39)
+    for name in (
+        "observed_expected",
+        "calibration_slope",
+        "calibration_in_the_large",
+        "brier",
+        "auroc",
+        "scaled_brier",
+    ):
+        assert "only 7 clusters have the rarer outcome" in found.metrics[name].note, name
+    y[15:] = 0
+    few = measure(y, p, clusters=clusters, profile="risk", resamples=39)
+    for name in ("brier", "nll", "auroc", "scaled_brier"):
+        assert few.metrics[name].low is None
+        assert "only 3 of 40 clusters have the rarer outcome" in few.metrics[name].note, name
+
+
+def test_a_cluster_for_each_row_is_no_cluster(rng):
+    y, p = calibrated(rng, 300, 0.3)
+    known = clusters_of(Pairs(p, y.astype(float), clusters=rng.permutation(300)))
+    assert float(known.share_of(known.residuals)) == 0
+    ones = np.ones((300, 1))
+    assert known.spread(ones, known.residuals[None])[0, 0, 0] == pytest.approx((p * (1 - p)).sum())
+
+
+def test_the_covariance_of_drawn_clusters_is_the_one_said(rng):
+    drawn = clustered(rng, 12, 0.3)
+    known = clusters_of(
+        Pairs(drawn["y_prob"], drawn["y_true"].astype(float), rng.random(60) + 0.5, None, drawn["clusters"])
+    )
+    design = np.column_stack([np.ones(60), rng.normal(size=60)])
+    sums = np.concatenate([rows @ design for rows in known.drawn(60_000, rng)])
+    share = float(known.share_of(known.residuals))
+    assert 0.1 < share < 1
+    assert np.cov(sums.T) == pytest.approx(known.alone(design) + share * known.together(design), rel=0.05, abs=0.3)

@@ -65,20 +65,33 @@ def line_of(pairs: Pairs, *, slope: bool = True) -> Line:
     return Line(x, weights, outcomes, loose, slope, separable=not constant, constant=constant)
 
 
-def line_covariance(pairs: Pairs, line: Line) -> tuple[Floats, float]:
-    """Return the covariance of the coefficients with the scores of a cluster added up, and the number of clusters."""
+def line_covariance(pairs: Pairs, line: Line) -> tuple[Floats, Floats]:
+    """Return the covariance of the coefficients where rows of a cluster may depend, and each one's degrees of freedom.
+
+    The jackknife over clusters in one step (CR3): (G-1)/G·Σ_g d_g d_gᵀ with d_g = (H - H_g)⁻¹u_g, what the line moves
+    by where a cluster is left out. A coefficient has as many degrees of freedom as there are clusters that tell of it,
+    less one: (Σa_g)²/Σa_g², a_g its entry of H⁻¹H_gH⁻¹.
+    """
     clusters = pairs.clusters
     assert clusters is not None  # only asked for where there are some
     inside = (pairs.scores > 0) & (pairs.scores < 1) & (pairs.weight_array > 0)
     x, y, w = (values[inside] for values in (pairs.scores, pairs.outcomes, pairs.weight_array))
     x, w = logit(x), w * (pairs.rows / pairs.total)
+    place = np.unique(clusters[inside], return_inverse=True)[1]
     design = np.column_stack([np.ones_like(x), x]) if line.with_slope else np.ones((len(x), 1))
     mean = expit(design @ line.fit.theta + (0.0 if line.with_slope else x))
-    scores = design * (w * (y - mean))[:, None]
-    sums = np.stack([np.bincount(clusters[inside], column) for column in scores.T], axis=1)
-    count = len(np.unique(clusters[inside]))
-    bread = line.fit.covariance
-    return bread @ (sums.T @ sums) @ bread * count / max(count - 1, 1), float(count)
+    sums = _by_cluster(design * (w * (y - mean))[:, None], place)
+    products = design[:, :, None] * design[:, None, :] * (w * mean * (1 - mean))[:, None, None]
+    own = _by_cluster(products.reshape(len(x), -1), place).reshape(-1, *products.shape[1:])
+    bread, count = line.fit.covariance, len(sums)
+    moved = np.einsum("gij,gj->gi", np.linalg.pinv(np.linalg.inv(bread) - own, hermitian=True), sums)
+    told = np.einsum("ij,gjk,ki->gi", bread, own, bread)
+    freedom = told.sum(axis=0) ** 2 / np.maximum((told**2).sum(axis=0), 1e-300) - 1
+    return (count - 1) / count * moved.T @ moved, np.maximum(freedom, 1.0 if count > 1 else 0.0)
+
+
+def _by_cluster(rows: Floats, place: NDArray[np.intp]) -> Floats:
+    return np.stack([np.bincount(place, column).astype(np.float64) for column in rows.T], axis=1)
 
 
 def outside_of(pairs: Pairs) -> float:

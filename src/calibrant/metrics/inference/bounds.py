@@ -12,7 +12,7 @@ from ...cells.pairs import Pairs
 from ..estimators.binned import bin_sums
 from ..estimators.norms import Norm
 from .intervals import Interval, frequency_interval
-from .means import rate_of
+from .means import share_ends
 
 __all__ = ["largest_error", "largest_gap_interval"]
 
@@ -24,10 +24,9 @@ def largest_error(pairs: Pairs, confidence: float, norm: Norm = 1) -> float:
     limit is known; the same holds for 1 - s and 1 - c. As gaps are at most 1, the root mean square is at most the
     root of that.
     """
-    rows = pairs.rows
-    low, high = frequency_interval([rate_of(pairs) * rows], [rows], confidence=confidence, method="clopper_pearson")
+    least, most = share_ends(pairs, confidence)
     said = inner(pairs.weight_array, pairs.scores) / pairs.total
-    bound = min(1.0, said + float(high[0]), (1 - said) + (1 - float(low[0])))
+    bound = min(1.0, said + most, (1 - said) + (1 - least))
     return bound if norm == 1 else 1.0 if norm == "max" else float(np.sqrt(bound))
 
 

@@ -27,7 +27,7 @@ class GroupRow:
 
     ``strayed`` is the range of the cumulative curve in standard deviations, and ``pvalue`` that of the range, times the
     number of groups. ``detectable`` is the gap in the mean that so many rows would show in four samples of five.
-    ``small`` says that there are too few rows to judge: Σs(1-s) < 5.
+    ``small`` says that there are too few rows to judge: Σs(1-s) < 11.
     """
 
     name: str

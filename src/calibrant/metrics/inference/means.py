@@ -22,6 +22,7 @@ __all__ = [
     "moments_interval",
     "rarer",
     "rate_of",
+    "share_ends",
     "share_interval",
     "short_words",
 ]
@@ -40,34 +41,48 @@ def rate_of(pairs: Pairs) -> float:
 
 
 def rarer(pairs: Pairs) -> float:
-    """Return how many rows have the rarer of the two outcomes."""
+    """Return how many rows have the rarer of the two outcomes; of rows in clusters, how many clusters have some."""
     share = rate_of(pairs)
-    return min(share, 1 - share) * pairs.rows
+    if pairs.clusters is None:
+        return min(share, 1 - share) * pairs.rows
+    seen = (pairs.outcomes > 0 if share <= 0.5 else pairs.outcomes < 1) & (pairs.weight_array > 0)
+    return float(len(np.unique(pairs.clusters[seen])))
 
 
 def few_words(pairs: Pairs) -> str:
     """Say that the rarer outcome is too rare, and how rare it is."""
+    if pairs.clusters is not None:
+        return f"only {rarer(pairs):.0f} of {len(np.unique(pairs.clusters)):,} clusters have the rarer outcome"
     return f"only {rarer(pairs):.3g} of {pairs.rows:,.0f} rows have the rarer outcome"
 
 
 def short_words(pairs: Pairs) -> str:
-    """Say that intervals may be a little short, where fewer than 20 rows have the rarer outcome."""
-    few = rarer(pairs)
-    return f"only {few:.3g} rows have the rarer outcome: so few may make the interval short" if few < SHORT else ""
+    """Say that intervals may be a little short, where fewer than 20 rows, or clusters, have the rarer outcome."""
+    few, what = rarer(pairs), "rows" if pairs.clusters is None else "clusters"
+    return f"only {few:.3g} {what} have the rarer outcome: so few may make the interval short" if few < SHORT else ""
+
+
+def share_ends(pairs: Pairs, confidence: float) -> tuple[float, float]:
+    """Return Clopper and Pearson's limits of how often the event happens: they cover at any share and size."""
+    share, rows = _share(pairs)
+    low, high = frequency_interval([share * rows], [rows], confidence=confidence, method="clopper_pearson")
+    return float(low[0]), float(high[0])
 
 
 def share_interval(pairs: Pairs, confidence: float) -> Interval:
-    """Return how often the event happened with Clopper and Pearson's interval: it covers at any share and size.
+    """Return how often the event happened, with the interval of `share_ends`."""
+    share, rows = _share(pairs)
+    error = float(np.sqrt(share * (1 - share) / rows))
+    return Interval(share, *share_ends(pairs, confidence), confidence, error, 0.0, "clopper-pearson")
 
-    Clusters count as many rows as give a share the same standard error.
-    """
+
+def _share(pairs: Pairs) -> tuple[float, float]:
+    """Return the share, and as how many rows it counts: clusters as many as give it the same standard error."""
     share, rows = min(1.0, max(0.0, rate_of(pairs))), pairs.rows
     if pairs.clusters is not None and 0 < share < 1:
         error, count = standard_error(pairs.outcomes, pairs)
         rows = min(rows, share * (1 - share) / error**2 if np.isfinite(error) and error > 0 else count)
-    low, high = frequency_interval([share * rows], [rows], confidence=confidence, method="clopper_pearson")
-    error = float(np.sqrt(share * (1 - share) / rows))
-    return Interval(share, float(low[0]), float(high[0]), confidence, error, 0.0, "clopper-pearson")
+    return share, rows
 
 
 def loss_interval(values: Floats | Moments, pairs: Pairs, confidence: float) -> Interval:
@@ -88,20 +103,18 @@ def loss_interval(values: Floats | Moments, pairs: Pairs, confidence: float) -> 
 
 
 def mean_interval(values: Floats, weights: Any, confidence: float, clusters: Any = None) -> Interval:
-    """Return the mean of a number a row with its interval; see `moments_interval`."""
+    """Return the mean of a number a row with its interval; see `moments_interval`. Clusters are added up to be rows."""
     w = None if weights is None else np.asarray(weights, dtype=np.float64)
     found = moments_of(values, w)
     if clusters is None or not np.isfinite(found.mean):
         return moments_interval(found, confidence)
-    error, count = standard_error(values, Pairs(values, values, w, clusters=clusters))
-    if not np.isfinite(error):
-        return Interval(found.mean, None, None, confidence, np.nan, 0.0, "student", note="one cluster has no spread")
-    reach = float(stdtrit(count - 1, 0.5 + confidence / 2)) * error
-    least = 0.0 if found.least >= 0 else -np.inf
-    return Interval(found.mean, max(least, found.mean - reach), found.mean + reach, confidence, error, 0.0, "clusters")
+    sums = np.bincount(clusters, (np.ones(len(values)) if w is None else w) * (values - found.mean))
+    sums = sums[np.unique(clusters if w is None else clusters[w > 0])] / found.weight
+    apart = moments_of(len(sums) * sums, None)
+    return moments_interval(replace(apart, shift=found.mean, least=found.least), confidence, "clusters")
 
 
-def moments_interval(found: Moments, confidence: float) -> Interval:
+def moments_interval(found: Moments, confidence: float, method: str = "student") -> Interval:
     """Return a mean with Student's interval corrected for skewness (Hall 1992).
 
     With t = (mean - μ)/s and γ the skewness, g(t) = t + γt²/3 + γ²t³/27 + γ/(6n) is close to normal and monotone;
@@ -110,14 +123,15 @@ def moments_interval(found: Moments, confidence: float) -> Interval:
     """
     mean, rows = found.mean, found.rows
     if not np.isfinite(mean) or rows <= 1:
-        return Interval(mean, None, None, confidence, np.nan, 0.0, "student", note="one row has no spread")
+        note = "one cluster has no spread" if method == "clusters" else "one row has no spread"
+        return Interval(mean, None, None, confidence, np.nan, 0.0, method, note=note)
     spread, skewness = found.spread
     if spread == 0:
-        return Interval(mean, mean, mean, confidence, 0.0, 0.0, "student")
+        return Interval(mean, mean, mean, confidence, 0.0, 0.0, method)
     reach = float(stdtrit(rows - 1, 0.5 + confidence / 2)) / np.sqrt(rows)
     low, high = (mean - spread * _straightened(side * reach, skewness, rows) for side in (1, -1))
     least = 0.0 if found.least >= 0 else -np.inf
-    return Interval(mean, max(least, low), high, confidence, spread / float(np.sqrt(rows)), 0.0, "student")
+    return Interval(mean, max(least, low), high, confidence, spread / float(np.sqrt(rows)), 0.0, method)
 
 
 def _straightened(place: float, skewness: float, rows: float) -> float:

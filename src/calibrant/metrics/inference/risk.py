@@ -13,8 +13,8 @@ from ...cells.logistic import fit_logistic
 from ...cells.pairs import Pairs, standard_error
 from ...errors import InvalidInput
 from ..estimators.cox import Line, line_covariance, line_of, observed_expected, outside_of
-from .intervals import Interval, deviations_of, frequency_interval
-from .means import FEW, few_words, mean_interval, rarer, short_words
+from .intervals import Interval, deviations_of
+from .means import FEW, few_words, mean_interval, rarer, share_ends, short_words
 from .resampling import Sampling
 
 __all__ = ["large_law", "line_law", "mean_law", "ratio_law"]
@@ -57,14 +57,14 @@ def large_law(pairs: Pairs, confidence: float, sampling: Sampling, method: str =
 def _ends(pairs: Pairs, line: Line, place: int, confidence: float, method: str) -> Interval:
     if method not in ("profile", "wald"):
         raise InvalidInput("no such interval", seen=repr(method), allowed="'profile' or 'wald'")
-    estimate, error, note = float(line.fit.theta[place]), float(np.sqrt(line.fit.covariance[place, place])), ""
+    estimate, error = float(line.fit.theta[place]), float(np.sqrt(line.fit.covariance[place, place]))
     note = _note(pairs, line)
     if pairs.clusters is not None:
-        spread, count = line_covariance(pairs, line)
-        error = float(np.sqrt(spread[place, place]))
-        if count <= 1:
+        spread, freedom = line_covariance(pairs, line)
+        if freedom[place] < 1:
             return Interval(estimate, None, None, confidence, np.nan, 0.0, "clusters", note="one cluster has no spread")
-        reach = float(stdtrit(count - 1, 0.5 + confidence / 2)) * error
+        error = max(error, float(np.sqrt(spread[place, place])))
+        reach = float(stdtrit(freedom[place], 0.5 + confidence / 2)) * error
         return Interval(estimate, estimate - reach, estimate + reach, confidence, error, 0.0, "clusters", note=note)
     reach = deviations_of(confidence) * error
     if method == "wald" or line.separable:
@@ -122,11 +122,11 @@ def ratio_law(pairs: Pairs, confidence: float, sampling: Sampling) -> Interval:
     rate = float(np.average(pairs.outcomes, weights=pairs.weights))
     if not np.isfinite(estimate):
         return Interval(estimate, None, None, confidence, np.nan, 0.0, "none", note="the scores add up to nothing")
-    if rarer(pairs) < FEW and pairs.clusters is None:
-        low, high = frequency_interval([rate * rows], [rows], confidence=confidence, method="clopper_pearson")
+    if rarer(pairs) < FEW:
         said = rate / estimate if estimate > 0 else float(np.average(pairs.scores, weights=pairs.weights))
-        ends = float(low[0]) / said, float(high[0]) / said
-        return Interval(estimate, *ends, confidence, np.nan, 0.0, "clopper-pearson", note=few_words(pairs))
+        low, high = (end / said for end in share_ends(pairs, confidence))
+        note = few_words(pairs)
+        return Interval(estimate, low, high, confidence, np.nan, 0.0, "clopper-pearson", note=note)
     if rate <= 0:
         return Interval(estimate, None, None, confidence, np.nan, 0.0, "none", note="no event was seen")
     error, reach = float(np.sqrt((1 - rate) / (rate * rows))), deviations_of(confidence)
@@ -136,7 +136,10 @@ def ratio_law(pairs: Pairs, confidence: float, sampling: Sampling) -> Interval:
             return Interval(estimate, None, None, confidence, np.nan, 0.0, "clusters", note="one cluster has no spread")
         reach = float(stdtrit(count - 1, 0.5 + confidence / 2))
     ends = estimate * np.exp(-reach * error), estimate * np.exp(reach * error)
-    return Interval(estimate, float(ends[0]), float(ends[1]), confidence, estimate * error, 0.0, "log-normal")
+    note = short_words(pairs)
+    return Interval(
+        estimate, float(ends[0]), float(ends[1]), confidence, estimate * error, 0.0, "log-normal", note=note
+    )
 
 
 def mean_law(influence: Any, *, logits: bool = False) -> Any:
@@ -153,16 +156,20 @@ def mean_law(influence: Any, *, logits: bool = False) -> Any:
         error, count = standard_error(values, pairs)
         few = rarer(pairs) < FEW
         note = few_words(pairs) if few else short_words(pairs)
-        if not np.isfinite(error) or (few and pairs.clusters is None):
+        if not np.isfinite(error) or few:
             return Interval(estimate, None, None, confidence, np.nan, 0.0, "none", note=note or "one row has no spread")
-        if not logits:
-            found = mean_interval(values, pairs.weights, confidence, pairs.clusters)
+        if not logits and pairs.clusters is None:
+            found = mean_interval(values, pairs.weights, confidence)
             return found.moved(estimate, "influence", note)
-        if not 0 < estimate < 1:
+        if logits and not 0 < estimate < 1:
             return Interval(estimate, None, None, confidence, np.nan, 0.0, "none", note="outcomes are separable")
-        count = min(count, rarer(pairs))  # the rarer outcome's rows decide the error of a rank
-        reach = float(stdtrit(max(count - 1, 1), 0.5 + confidence / 2)) * error / (estimate * (1 - estimate))
-        low, high = (float(expit(logit(estimate) + side * reach)) for side in (-1, 1))
+        count = min(count, rarer(pairs))  # what has the rarer outcome decides the error
+        reach = float(stdtrit(count - 1, 0.5 + confidence / 2)) * error
+        if logits:
+            reach /= estimate * (1 - estimate)
+            low, high = (float(expit(logit(estimate) + side * reach)) for side in (-1, 1))
+        else:
+            low, high = estimate - reach, estimate + reach
         return Interval(estimate, low, high, confidence, error, 0.0, "influence", note=note)
 
     return law

@@ -18,6 +18,7 @@ from ..estimators.kernel import skce_of
 from ..estimators.norms import Norm, check_norm
 from ..estimators.two_bin import averaged_two_bin
 from ..views.forecasts import Forecasts, read, select
+from .clustered import clusters_of
 from .cumulative_test import cumulative_pvalue, drawn_residuals, null_walks, two_bin_pvalue
 from .intervals import check_resamples
 from .kernel_test import skce_pvalue
@@ -174,7 +175,7 @@ def _replicates(cells: Cells, outcomes: Floats) -> Replicates:
 def _outcomes(cells: Cells, pairs: Pairs, resamples: int, rng: np.random.Generator) -> Iterator[Floats]:
     """Yield blocks of outcomes under calibration, shape (r, cells): a whole weight is a number of rows.
 
-    Of clusters, whose rows may depend on each other, residuals as they were seen get a common random sign.
+    Those of clusters are drawn as `clustered` says.
     """
     if pairs.clusters is not None or (pairs.draws is not None and not is_whole(pairs.weight_array)):
         for walks in null_walks(pairs, resamples, rng):
@@ -219,8 +220,7 @@ def _cox(pairs: Pairs, words: str, norm: Norm, resamples: int, rng: np.random.Ge
     """Twice the gain in log-likelihood of the line over the identity, χ² of two.
 
     Where Σs(1-s) < 20 that is no χ² yet, unless beyond doubt, and of clusters and fractional weights it never is: there
-    Rao's statistic of the same line, uᵀV⁻¹u with u = Σ w(y - s)(1, x), is compared with those of drawn outcomes, or of
-    clusters with a random sign each.
+    Rao's statistic of the same line, uᵀV⁻¹u with u = Σ w(y - s)(1, x), is compared with those of drawn outcomes.
     """
     n, inside = pairs.n, (pairs.scores > 0) & (pairs.scores < 1)
     if not inside.any():
@@ -228,53 +228,73 @@ def _cox(pairs: Pairs, words: str, norm: Norm, resamples: int, rng: np.random.Ge
     pairs = pairs.take(inside)
     x, s, w = logit(pairs.scores), pairs.scores, pairs.weight_array
     freedom = 2 if float(np.ptp(x)) > 0 else 1
+    design = np.stack([np.ones_like(x), x - x.mean()] if freedom == 2 else [np.ones_like(x)], axis=1)
+    if pairs.clusters is not None:
+        statistic, pvalue, floor = _clustered_score(pairs, design, resamples, rng)
+        return CalibrationTest(statistic, pvalue, "cox", words, n, floor)
     variance = s * (1 - s)
-    if pairs.clusters is None and is_whole(w):
+    if is_whole(w):
         statistic = _gained(line_of(pairs))
         pvalue = float(chdtrc(freedom, statistic))
         if float((w * variance).sum()) >= FEW_EVENTS or pvalue < CLEAR:
             return CalibrationTest(statistic, pvalue, "cox", words, n)
-    design = np.stack([np.ones_like(x), x - x.mean()] if freedom == 2 else [np.ones_like(x)], axis=1)
-    own = design * (w * (pairs.outcomes - s))[:, None]
-    if pairs.clusters is None:
-        spread = (design * ((w if is_whole(w) else w**2) * variance)[:, None]).T @ design
-    else:
-        own = np.stack([np.bincount(pairs.clusters, column) for column in own.T], axis=1)
-        spread = own.T @ own
-    inverse = np.linalg.pinv(spread, hermitian=True)
-    statistic = _rao(own.sum(axis=0)[None], inverse)[0]
-    if len(own) > MOST_DRAWN:
-        return CalibrationTest(float(statistic), float(chdtrc(freedom, statistic)), "cox", words, n)
-    if pairs.clusters is None:
-        sums = drawn_residuals(w, s, resamples, rng) @ design
-    else:
-        sums = rng.choice([-1.0, 1.0], (resamples, len(own))) @ own
-    pvalue = (1 + int((_rao(sums, inverse) >= statistic * (1 - 1e-9)).sum())) / (1 + resamples)
-    return CalibrationTest(float(statistic), pvalue, "cox", words, n, 1 / (1 + resamples))
+    spread = (design * ((w if is_whole(w) else w**2) * variance)[:, None]).T @ design
+    inverse = np.linalg.pinv(spread, hermitian=True)[None]
+    statistic = float(_rao((w * (pairs.outcomes - s) @ design)[None], inverse)[0])
+    if n > MOST_DRAWN:
+        return CalibrationTest(statistic, float(chdtrc(freedom, statistic)), "cox", words, n)
+    null = _rao(drawn_residuals(w, s, resamples, rng) @ design, inverse)
+    pvalue = (1 + int((null >= statistic * (1 - 1e-9)).sum())) / (1 + resamples)
+    return CalibrationTest(statistic, pvalue, "cox", words, n, 1 / (1 + resamples))
 
 
-def _rao(sums: NDArray[Any], inverse: Floats) -> Floats:
-    return np.einsum("ri,ij,rj->r", sums, inverse, sums)
+def _rao(sums: NDArray[Any], inverses: NDArray[Any]) -> Floats:
+    return np.einsum("ri,rij,rj->r", sums, np.broadcast_to(inverses, (len(sums), *inverses.shape[1:])), sums)
+
+
+def _clustered_score(
+    pairs: Pairs, design: Floats, resamples: int, rng: np.random.Generator
+) -> tuple[float, float, float]:
+    """Return Rao's statistic of Σ w(y - s)d of clusters, its p-value, and the smallest that was possible.
+
+    The covariance is made anew of every draw, so that what is compared has the same law (see `clustered`).
+    """
+    known = clusters_of(pairs)
+
+    def statistic(residuals: Floats) -> Floats:
+        inverses = np.linalg.pinv(known.spread(design, residuals), hermitian=True)
+        return _rao(residuals @ design, inverses)
+
+    seen = float(statistic(known.residuals[None])[0])
+    if len(known.first) > MOST_DRAWN and not known.few:
+        return seen, float(chdtrc(design.shape[1], seen)), 0.0
+    larger = sum(int((statistic(drawn) >= seen * (1 - 1e-9)).sum()) for drawn in known.drawn(resamples, rng))
+    return seen, (1 + larger) / (1 + resamples), 1 / (1 + resamples)
 
 
 def _spiegelhalter(pairs: Pairs, words: str, norm: Norm, resamples: int, rng: np.random.Generator) -> CalibrationTest:
     z = spiegelhalter_z(pairs)
+    if pairs.clusters is not None:
+        tilt = (1 - 2 * pairs.scores)[:, None]
+        _, pvalue, floor = _clustered_score(pairs, tilt, resamples, rng)
+        return CalibrationTest(z, pvalue, "spiegelhalter", words, pairs.n, floor)
     return CalibrationTest(z, float(erfc(abs(z) / np.sqrt(2))), "spiegelhalter", words, pairs.n)
 
 
 def spiegelhalter_z(pairs: Pairs) -> float:
     """Return Spiegelhalter's z; 0 where every score is 0, ½ or 1 and agrees with its outcome.
 
-    A whole weight is a number of rows and enters the variance once; fractional weights are fixed factors of a row. Rows
-    of a cluster are added up before they are squared.
+    A whole weight is a number of rows and enters the variance once; fractional weights are fixed factors of a row.
+    Rows of a cluster have the covariance that the test gives them.
     """
     s, tilt, w = pairs.scores, 1 - 2 * pairs.scores, pairs.weight_array
-    parts = w * (pairs.outcomes - s) * tilt
-    spread = float(((w if is_whole(w) else w**2) * tilt**2 * s * (1 - s)).sum())
-    if pairs.clusters is not None:
-        spread = float((np.bincount(pairs.clusters, parts) ** 2).sum())
-    excess = float(parts.sum())
-    if spread == 0:
+    excess = float((w * (pairs.outcomes - s) * tilt).sum())
+    if pairs.clusters is None:
+        spread = float(((w if is_whole(w) else w**2) * tilt**2 * s * (1 - s)).sum())
+    else:
+        known = clusters_of(pairs)
+        spread = float(known.spread(tilt[:, None], known.residuals[None])[0, 0, 0])
+    if spread <= 0:
         return 0.0 if abs(excess) < 1e-12 else float(np.copysign(np.inf, excess))
     return excess / float(np.sqrt(spread))
 

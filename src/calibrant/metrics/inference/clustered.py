@@ -1,0 +1,126 @@
+"""Residuals of clusters drawn anew under calibration: each row true to its score, rows of a cluster dependent.
+
+Where events are few, the residuals that were seen say little of how skewed they are, and the sum of squares over
+clusters that a sandwich is made of goes up and down with the sum itself: signs drawn at random raised 15 to 23 % at
+200 rows in 40 clusters of a 5 % event. There outcomes are drawn from the scores, and rows of a cluster share what
+decides them with a chance that the residuals tell (`share_of`). Where events are many, each cluster's residuals get
+a random sign, which needs no model of the dependence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...cells.pairs import Pairs
+
+__all__ = ["Clustered", "clusters_of"]
+
+Floats = NDArray[np.float64]
+MANY = 200.0  # Σs(1-s) over the design effect from which the sandwich's χ² raised 4 to 6 %
+BLOCK = 2_000_000  # entries of drawn residuals at once
+
+
+@dataclass(frozen=True, eq=False)
+class Clustered:
+    """Pairs in clusters, ready to be drawn anew.
+
+    Two rows of a cluster have one uniform number in common with chance ρ and happen where it lies below their scores,
+    so that the covariance of their residuals is ρ(min(s, s') - ss').
+
+    Attributes
+    ----------
+    pairs : Pairs
+    order : int64 array of shape (n,)
+        The rows by cluster, and by score within it.
+    first : int64 array of shape (G,)
+        Where each cluster begins in that order.
+    """
+
+    pairs: Pairs
+    order: NDArray[np.int64]
+    first: NDArray[np.int64]
+
+    @cached_property
+    def residuals(self) -> Floats:
+        """What was seen: w(y - s)."""
+        return self.pairs.weight_array * (self.pairs.outcomes - self.pairs.scores)
+
+    def sums(self, rows: Floats) -> Floats:
+        """Add up a number a row (the last axis) by cluster."""
+        return np.add.reduceat(rows[..., self.order], self.first, axis=-1)
+
+    def alone(self, design: Floats) -> Floats:
+        """Return the covariance of Σ w(y - s)d if rows were independent."""
+        w, s = self.pairs.weight_array, self.pairs.scores
+        return (design * (w**2 * s * (1 - s))[:, None]).T @ design
+
+    def together(self, design: Floats) -> Floats:
+        """Return what is added to it where rows of a cluster share all: Σ_{i≠j} dᵢdⱼᵀwᵢwⱼ(min(sᵢ, sⱼ) - sᵢsⱼ)."""
+        s = self.pairs.scores[self.order]
+        d = (design * self.pairs.weight_array[:, None])[self.order]
+        running = np.cumsum(d, axis=0)
+        last = np.r_[self.first[1:], len(s)] - 1
+        after = np.repeat(running[last], np.diff(np.r_[self.first, len(s)]), axis=0) - running
+        low = (d * s[:, None]).T @ after
+        said = np.add.reduceat(d * s[:, None], self.first, axis=0)
+        return low + low.T - said.T @ said + (d * (s**2)[:, None]).T @ d
+
+    @cached_property
+    def _whole(self) -> tuple[float, float]:
+        """The variance of the sum of all residuals alone, and what is added to it where rows share all."""
+        ones = np.ones((self.pairs.n, 1))
+        alone, added = float(self.alone(ones)[0, 0]), float(self.together(ones)[0, 0])
+        return alone, added if added > 1e-9 * alone else 0.0  # clusters of one row add nothing but rounding
+
+    def share_of(self, residuals: Floats) -> Floats:
+        """Return ρ of residuals, shape (…, n): products of different rows of a cluster over what ρ = 1 would give."""
+        added = self._whole[1]
+        if added == 0:
+            return np.zeros(residuals.shape[:-1])
+        products = (self.sums(residuals) ** 2).sum(axis=-1) - (residuals**2).sum(axis=-1)
+        return np.clip(products / added, 0.0, 1.0)
+
+    @cached_property
+    def few(self) -> bool:
+        """Whether events are too few for a sandwich."""
+        alone, added = self._whole
+        effect = 1 + float(self.share_of(self.residuals)) * added / max(alone, 1e-300)
+        w, s = self.pairs.weight_array, self.pairs.scores
+        return float((w * s * (1 - s)).sum()) * self.pairs.rows / self.pairs.total < MANY * effect
+
+    def drawn(self, resamples: int, rng: np.random.Generator) -> Iterator[Floats]:
+        """Yield residuals under calibration, in blocks of shape (r, n)."""
+        w, s, n = self.pairs.weight_array, self.pairs.scores, self.pairs.n
+        own = np.empty(n, np.int64)
+        own[self.order] = np.repeat(np.arange(len(self.first)), np.diff(np.r_[self.first, n]))
+        chance = np.sqrt(self.share_of(self.residuals))
+        for size in np.diff(np.r_[np.arange(0, resamples, max(1, BLOCK // n)), resamples]):
+            if not self.few:
+                yield rng.choice([-1.0, 1.0], (size, len(self.first)))[:, own] * self.residuals
+                continue
+            common = rng.random((size, len(self.first)))[:, own]
+            decides = np.where(rng.random((size, n)) < chance, common, rng.random((size, n)))
+            yield w * ((decides < s) - s)
+
+    def spread(self, design: Floats, residuals: Floats) -> Floats:
+        """Return the covariance of Σ w(y - s)d as each of many residuals tell it, shape (r or 1, d, d).
+
+        Of few events by the share that their rows have in common; of many by the sandwich, which no sign changes.
+        """
+        if self.few:
+            return self.alone(design) + self.share_of(residuals)[:, None, None] * self.together(design)
+        own = self.sums((design * self.residuals[:, None]).T)
+        return (own @ own.T)[None]
+
+
+def clusters_of(pairs: Pairs) -> Clustered:
+    """Return pairs that have clusters, sorted by them."""
+    assert pairs.clusters is not None  # only asked for where there are some
+    order = np.lexsort((pairs.scores, pairs.clusters))
+    sorted_clusters = pairs.clusters[order]
+    return Clustered(pairs, order, np.flatnonzero(np.r_[True, sorted_clusters[1:] != sorted_clusters[:-1]]))
