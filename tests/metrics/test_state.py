@@ -238,3 +238,18 @@ def test_measurements_that_contradict_themselves_are_refused(rows, place, value)
     told["summary"][place] = value
     with pytest.raises(CalibrantError):
         Measuring.from_dict(told)
+
+
+@pytest.mark.parametrize("name", sorted(set(TABLE) - {"net_benefit", "recalibration_benefit"}))
+def test_options_that_a_metric_has_not_are_refused_at_once(name):
+    with pytest.raises(InvalidInput, match="no option 'colour'"):
+        metrics_state(name, colour=1)
+
+
+@pytest.mark.parametrize("name", ["net_benefit", "recalibration_benefit"])
+def test_options_that_a_metric_must_have_are_asked_for(name):
+    assert "0.2" in repr(metrics_state(name, threshold=0.2))
+    with pytest.raises(InvalidInput, match="needs a threshold"):
+        metrics_state(name)
+    with pytest.raises(InvalidInput, match="no option 'colour'"):
+        metrics_state(name, threshold=0.2, colour=1)

@@ -1,9 +1,13 @@
 """Parts of passes by themselves."""
 
+import contextlib
+import json
+
 import numpy as np
 import pytest
 
-from calibrant.errors import FileProblem
+from calibrant.cells.moments import Moments, moments_of
+from calibrant.errors import CalibrantError, FileProblem
 from calibrant.passes.sample import bit_hash
 from calibrant.passes.survey import SampleSize
 from calibrant.passes.wire import from_bytes, to_bytes
@@ -30,3 +34,48 @@ def test_statistics_come_back_from_their_bytes():
     np.testing.assert_array_equal(found["b"][0], told["b"][0])
     with pytest.raises(FileProblem, match="another version"):
         from_bytes(b"CALS\x07" + to_bytes(told)[5:])
+
+
+def message(header, arrays=(), lengths=None):
+    parts = [json.dumps(header).encode(), json.dumps([len(a) for a in arrays] if lengths is None else lengths).encode()]
+    return b"".join([b"CALS\x01", *(len(part).to_bytes(8, "little") for part in parts), *parts, *arrays])
+
+
+FORGED = {
+    "another module": message({"class": "os:system", "fields": {}}),
+    "a program": message({"class": "calibrant.__main__:main", "fields": {}}),
+    "a module that is not there": message({"class": "calibrant.nothing:Here", "fields": {}}),
+    "a function": message({"class": "calibrant.registry:make", "fields": {"name": "ts"}}),
+    "a class that is no statistic": message({"class": "calibrant.errors:InvalidInput", "fields": {}}),
+    "another's class in our module": message({"class": "calibrant.passes.wire:Path", "fields": {}}),
+    "fields of others": message({"class": "calibrant.cells.moments:Moments", "fields": {"colour": 1}}),
+    "a state of nothing": message({"state": "calibrant.cells.moments:Moments", "told": {"dict": []}}),
+    "an array twice": message({"list": [{"array": 0, "dtype": "<f8", "shape": [1]}] * 2}, [bytes(8)]),
+    "an array of objects": message({"array": 0, "dtype": "|O", "shape": [1]}, [bytes(8)]),
+    "a shape of more": message({"array": 0, "dtype": "<f8", "shape": [2**40, 2**40]}, [bytes(8)]),
+    "lengths below zero": message({"array": 0, "dtype": "<f8", "shape": [1]}, [bytes(8)], [-8]),
+    "bytes behind the end": message(1) + b"x",
+    "keys that are lists": message({"dict": [[{"list": []}, 1]]}),
+    "no kind": message({"colour": 1}),
+    "deep nesting": b"CALS\x01" + (200_000).to_bytes(8, "little") + (2).to_bytes(8, "little") + b"[" * 200_000 + b"[]",
+    "nothing": b"",
+    "a word alone": b"CALS",
+    "half": message({"list": [1, 2, 3]})[:-4],
+}
+
+
+@pytest.mark.parametrize("what", FORGED)
+def test_a_forged_message_is_refused(what):
+    with pytest.raises(CalibrantError):
+        from_bytes(FORGED[what])
+
+
+def test_a_damaged_message_is_refused_or_a_value(rng):
+    whole = to_bytes({"m": moments_of(np.array([0.5, 1.5]), np.array([1.0, 2.0])), "a": np.arange(3)})
+    assert isinstance(from_bytes(whole)["m"], Moments)
+    for _ in range(2000):
+        data = bytearray(whole)
+        data[rng.integers(len(data))] = rng.integers(256)
+        cut = rng.integers(len(data) + 1) if rng.random() < 0.3 else len(data)
+        with contextlib.suppress(CalibrantError):  # any other exception is a failure
+            from_bytes(bytes(data[:cut]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,15 @@ from ..cells.edges import fixed_edges
 from ..cells.moments import Moments, moments_of
 from ..cells.summed import SummedCells, summed
 from ..errors import FileProblem, InvalidInput, reading_state
-from .estimators.calibration_error import check_estimator, default_norm, error_of, error_of_pairs, option_of, spelt
+from .estimators.calibration_error import (
+    check_estimator,
+    check_options,
+    default_norm,
+    error_of,
+    error_of_pairs,
+    option_of,
+    spelt,
+)
 from .estimators.norms import Norm
 from .estimators.sums import FROM_SUMS, error_from_sums, group_sums, power_mean
 from .inference.intervals import Interval
@@ -26,6 +35,7 @@ from .views.thresholds import above
 __all__ = ["BinSums", "Error", "Figure", "GroupCells", "Mean", "Metric", "Part", "Vector"]
 
 Floats = NDArray[np.float64]
+_EVERY = ("view", "norm", "squared", "estimator", "threshold", "marginals")  # what no estimator of an error asks for
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +132,16 @@ class Metric:
         """Return the row's own options with those of a call."""
         return {"view": self.view, **self.options, **options}
 
+    def check(self, options: Mapping[str, Any]) -> None:
+        """Refuse options that the metric does not have."""
+        function: Any = getattr(self, "estimator", None) or getattr(self, "rows", None)
+        _, *own = signature(function).parameters.values()  # the first takes the rows
+        names = {"view": None, "marginals": None, **{option.name: option.default for option in own}}
+        if unknown := sorted(set(options) - set(names)):
+            raise InvalidInput(f"{self.name} has no option {unknown[0]!r}", allowed=", ".join(names))
+        if missing := [name for name, default in names.items() if default is Parameter.empty and name not in options]:
+            raise InvalidInput(f"{self.name} needs a {missing[0]}", seen="none", hint=f"pass {missing[0]}=…")
+
     def of(self, forecasts: Any, **options: Any) -> float:
         """Return the figure of validated forecasts."""
         raise NotImplementedError
@@ -155,7 +175,12 @@ class Error(Metric):
         own = {"view": self.view, "estimator": self.estimator, "norm": self.norm, **self.options}
         found = spelt({**own, **options})
         check_estimator(found["estimator"], found["norm"])
+        check_options(found["estimator"], {name: value for name, value in found.items() if name not in _EVERY})
         return found
+
+    def check(self, options: Mapping[str, Any]) -> None:
+        """Refuse options that neither views nor the estimator have."""
+        self.given(options)
 
     def of(self, forecasts: Any, **options: Any) -> float:
         """Return the calibration error."""
@@ -178,7 +203,7 @@ class Error(Metric):
         if isinstance(part, BinSums):
             value = error_from_sums(part.sums, found["estimator"], norm)
         else:
-            kept = {n: v for n, v in found.items() if n not in ("view", "norm", "squared", "estimator", "threshold")}
+            kept = {name: value for name, value in found.items() if name not in _EVERY}
             groups = [group.pairs for group in part.groups if group.table.size]
             errors = [error_of_pairs(pairs, estimator=found["estimator"], norm=norm, **kept) for pairs in groups]
             value = power_mean(errors, norm)

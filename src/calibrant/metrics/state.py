@@ -43,6 +43,7 @@ def state(name: str, **options: Any) -> State:
     """
     row = row_of(name)
     assert row is not None  # a name that is none was refused
+    row.check(options)
     return State(row, options)
 
 

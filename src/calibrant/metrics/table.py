@@ -211,7 +211,9 @@ ROWS: tuple[Metric, ...] = (
     Figure(
         "net_benefit",
         "Events caught, less false alarms at the price that the threshold names, a row.",
-        estimator=lambda pairs, **options: net_benefit_influence(pairs, **options)[0],
+        estimator=lambda pairs, threshold, prevalence=None: net_benefit_influence(
+            pairs, threshold=threshold, prevalence=prevalence
+        )[0],
         law=mean_law(net_benefit_influence),
     ),
     Figure(

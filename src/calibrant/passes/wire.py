@@ -1,7 +1,8 @@
 """Statistics as versioned bytes, so that they can be sent without a pickle: plain values, arrays, and our own classes.
 
 A message is the word CALS, a version, the length of a header, the header (JSON) and the arrays' bytes behind it. What
-it may name are dataclasses and statistics of calibrant; nothing in it is run.
+it may name are dataclasses and statistics of calibrant; nothing in it is run, and no array stands for two, so that what
+is made of a message is about as large as it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import FileProblem
+from ..errors import FileProblem, reading_state
 from .statistic import Rows
 
 __all__ = ["from_bytes", "to_bytes"]
@@ -33,17 +34,21 @@ def to_bytes(value: Any) -> bytes:
 
 
 def from_bytes(data: bytes) -> Any:
-    """Return the statistic that `to_bytes` told."""
-    if data[:4] != _MAGIC or data[4] != VERSION:
-        seen = f"version {data[4]}" if data[:4] == _MAGIC else "other bytes"
+    """Return the statistic that `to_bytes` told; what it cannot have told is refused."""
+    if data[:5] != _MAGIC + bytes([VERSION]):
+        seen = f"version {data[4]}" if data[:4] == _MAGIC and len(data) > 4 else "other bytes"
         raise FileProblem("a worker sent a statistic of another version", seen=seen, allowed=f"version {VERSION}")
-    first, second = int.from_bytes(data[5:13], "little"), int.from_bytes(data[13:21], "little")
-    place = 21 + first + second
-    parts = []
-    for length in json.loads(data[21 + first : place]):
-        parts.append(data[place : place + length])
-        place += length
-    return _made(json.loads(data[21 : 21 + first]), parts)
+    with reading_state("statistic of a worker"):
+        first, second = int.from_bytes(data[5:13], "little"), int.from_bytes(data[13:21], "little")
+        place = 21 + first + second
+        parts: dict[int, bytes] = {}
+        for number, length in enumerate(json.loads(data[21 + first : place])):
+            parts[number] = data[place : place + length]
+            place += length
+        found = _made(json.loads(data[21 : 21 + first]), parts)
+        if parts or place != len(data):
+            raise FileProblem("this is no statistic of a worker", seen="bytes that belong to nothing")
+        return found
 
 
 def _told(value: Any, arrays: list[bytes]) -> Any:
@@ -78,13 +83,13 @@ def _name(value: Any) -> str:
     return f"{type(value).__module__}:{type(value).__qualname__}"
 
 
-def _made(told: Any, arrays: list[bytes]) -> Any:
+def _made(told: Any, arrays: dict[int, bytes]) -> Any:
     if not isinstance(told, dict):
         return told
     if "odd" in told:
         return _ODD[told["odd"]]
     if "array" in told:
-        found = np.frombuffer(arrays[told["array"]], np.dtype(told["dtype"])).reshape(told["shape"])
+        found = np.frombuffer(arrays.pop(told["array"]), np.dtype(told["dtype"])).reshape(told["shape"])
         return found.copy()
     if "dtype_of" in told:
         return np.dtype(told["dtype_of"])
@@ -95,17 +100,21 @@ def _made(told: Any, arrays: list[bytes]) -> Any:
         return {_made(key, arrays): _made(one, arrays) for key, one in told["dict"]}
     if "rows" in told:
         return Rows(*(_made(column, arrays) for column in told["rows"]))
-    cls = _class(told.get("state") or told["class"])
     if "state" in told:
-        return cls.from_dict(_made(told["told"], arrays))
-    return cls(**{name: _made(one, arrays) for name, one in told["fields"].items()})
+        return _class(told["state"], "from_dict").from_dict(_made(told["told"], arrays))
+    fields_told = {name: _made(one, arrays) for name, one in told["fields"].items()}
+    return _class(told["class"], "__dataclass_fields__")(**fields_told)
 
 
-def _class(name: str) -> Any:
+def _class(name: str, having: str) -> Any:
+    """Return a class of ours that stands in the module it is said to be of, and can be made from what is told."""
     module, _, qualname = name.partition(":")
-    if not module.startswith("calibrant."):
+    if not module.startswith("calibrant.") or module.endswith("__main__"):
         raise FileProblem("a worker sent a statistic that is not calibrant's", seen=name[:80])
-    found = getattr(import_module(module), qualname, None)
-    if not isinstance(found, type):
+    try:
+        found = getattr(import_module(module), qualname, None)
+    except ImportError:
+        found = None
+    if not isinstance(found, type) or found.__module__ != module or not hasattr(found, having):
         raise FileProblem("a worker sent a statistic that is not known here", seen=name[:80])
     return found
