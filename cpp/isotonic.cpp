@@ -15,6 +15,7 @@ namespace calibrant {
 namespace {
 
 constexpr std::int64_t kParts = 16;    // at most so many partial sums, whatever the number of threads
+constexpr std::int64_t kGlance = 1 << 18;  // sorted scores between two looks
 constexpr std::int64_t kSpan = 4096;   // scores mapped at a time where all share one map
 
 // Runs work(part) for fixed parts: blocks of one row each.
@@ -148,9 +149,11 @@ void label_log_odds(const T* logits, const std::int64_t* labels, std::int64_t n,
 template <class T>
 void merge_close(const T* sorted, const std::int64_t* starts, std::int64_t group_count, double resolution,
                  std::uint8_t* fresh, T* bounds) {
+    const Alone alone;
     for (std::int64_t g = 0; g < group_count; ++g) {
         T anchor = 0;
         for (std::int64_t i = starts[g]; i < starts[g + 1]; ++i) {
+            if (i % kGlance == 0) Watch::look();
             const bool first = i == starts[g];
             const double from = equal_from(sorted[i], resolution);
             fresh[i] = first || from > anchor;
@@ -197,9 +200,11 @@ void pool_adjacent(const double* sums, const double* weights, const std::int64_t
                    double* levels) {
     std::vector<double> sum, weight;
     std::vector<std::int64_t> last;
+    const Alone alone;
     for (std::int64_t g = 0; g < group_count; ++g) {
         sum.clear(), weight.clear(), last.clear();
         for (std::int64_t i = starts[g]; i < starts[g + 1]; ++i) {
+            if (i % kGlance == 0) Watch::look();
             double s = sums[i], w = weights[i];
             while (!sum.empty() && sum.back() * w >= s * weight.back()) {
                 s += sum.back(), w += weight.back();

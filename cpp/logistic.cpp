@@ -114,6 +114,7 @@ void logistic_sums(const T* logits, const std::int64_t* labels, const double* we
         std::vector<T> odds(k);
         std::vector<double> target = columns.negative;
         for (std::int64_t i = n * part / parts; i < n * (part + 1) / parts; ++i) {
+            if (i % 256 == 0) Watch::look();
             const double weight = weights ? weights[i] : 1.0;
             if (weight == 0) continue;
             near_log_odds_row(logits + i * k, k, odds.data());

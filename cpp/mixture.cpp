@@ -72,6 +72,7 @@ void sums_block(const double* columns, const double* weights, std::int64_t from,
 bool solve(double* rows, std::int64_t size, double* x) {
     const std::int64_t width = size + 1;
     for (std::int64_t p = 0; p < size; ++p) {
+        Watch::look();
         std::int64_t pivot = p;
         for (std::int64_t i = p + 1; i < size; ++i)
             if (std::abs(rows[i * width + p]) > std::abs(rows[pivot * width + p])) pivot = i;
@@ -168,6 +169,7 @@ void mixture_sums(const double* columns, const double* weights, std::int64_t n, 
 
 bool convex_on_simplex(const double* gram, std::int64_t parts) {
     const std::int64_t size = parts - 1;  // directions e_j - e_0 span those in which weights still sum to one
+    const Alone alone;
     std::vector<double> a(size * size);
     double scale = 0;
     for (std::int64_t i = 0; i < size; ++i)
@@ -177,6 +179,7 @@ bool convex_on_simplex(const double* gram, std::int64_t parts) {
             if (i == j) scale = std::max(scale, std::abs(a[i * size + j]));
         }
     for (std::int64_t p = 0; p < size; ++p) {  // Cholesky, with what rounding may take from a curvature of zero added
+        Watch::look();
         double* row = a.data() + p * size;
         row[p] += kSlack * scale;
         if (!(row[p] >= 0)) return false;
@@ -190,6 +193,7 @@ bool convex_on_simplex(const double* gram, std::int64_t parts) {
 }
 
 void best_quadratic(const double* gram, const double* linear, std::int64_t parts, double* w) {
+    const Alone alone;
     double scale = 0;
     for (std::int64_t j = 0; j < parts * parts; ++j) scale = std::max(scale, std::abs(gram[j]));
     for (std::int64_t j = 0; j < parts; ++j) scale = std::max(scale, std::abs(linear[j]));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 
 #include "interrupt.hpp"
 #include "simd.hpp"
@@ -48,16 +49,19 @@ std::vector<std::int64_t> best_partition(const double* weights, const double* po
                                          std::int64_t bins) {
     const std::int64_t most = std::min(bins, count), width = count + 1;
     const std::vector<double> mass = running(weights, count), positive = running(positives, count);
-    std::vector<double> gain(width), best(most * width, -std::numeric_limits<double>::infinity());
-    std::vector<std::int64_t> choice(most * width, 0);
     const Alone alone;
+    std::vector<double> gain(width);
+    // Not filled, as that takes long where they are large: every stop writes its own, and no cells are a bin of none.
+    const auto best = std::make_unique_for_overwrite<double[]>(most * width);
+    const auto choice = std::make_unique_for_overwrite<std::int64_t[]>(most * width);
+    for (std::int64_t m = 0; m < most; ++m) best[m * width] = -std::numeric_limits<double>::infinity();
     for (std::int64_t stop = 1; stop < width; ++stop) {
-        Watch::look();
         gains(mass.data(), positive.data(), stop, gain.data());
         best[stop] = gain[0];
         for (std::int64_t m = 1; m < most; ++m) {
+            if (m % 16 == 1) Watch::look();
             const std::int64_t place = m * width + stop;
-            best[place] = greatest(best.data() + (m - 1) * width, gain.data(), stop, &choice[place]);
+            best[place] = greatest(best.get() + (m - 1) * width, gain.data(), stop, &choice[place]);
         }
     }
     std::vector<std::int64_t> bounds(most - 1);

@@ -80,7 +80,7 @@ struct Row {
         top = top_of(z, noises.k), kept = 0;
         rivals.clear();
         for (std::int64_t c = 0; c < noises.k; ++c) {
-            const T gap = (static_cast<double>(z[c]) - z[top]) / scale, reach = gap + noises.high[c];
+            const T gap = static_cast<T>((static_cast<double>(z[c]) - z[top]) / scale), reach = gap + noises.high[c];
             if (c != top && reach > noises.low[top]) rivals.push_back({reach, gap, static_cast<std::int32_t>(c)});
         }
         sorted = rivals.size() <= kFirst;
@@ -122,6 +122,7 @@ double kept_gaussian(const std::vector<double>& gap, std::int64_t nodes) {
     const double step = 2 * edge / (nodes - 1);
     double sum = 0, mass = 0;
     for (std::int64_t i = 0; i < nodes; ++i) {
+        if (i % 16 == 0) Watch::look();  // each meets every class
         const double e = -edge + i * step;
         double product = std::exp(-0.5 * e * e);
         mass += product;
@@ -135,6 +136,7 @@ double kept_gaussian(const std::vector<double>& gap, std::int64_t nodes) {
 double kept_uniform(const std::vector<double>& gap, std::int64_t nodes) {
     double sum = 0;
     for (std::int64_t i = 0; i < nodes; ++i) {
+        if (i % 16 == 0) Watch::look();
         const double e = (i + 0.5) / nodes;
         double product = 1;
         for (std::size_t r = 0; r < gap.size() && gap[r] + e < 1 && product > 1e-14; ++r) product *= gap[r] + e;
@@ -170,8 +172,10 @@ void keep_shares(const T* logits, const Noises<T>& noises, double scale, std::in
     for_blocks(n, std::max(k, m), threads, [&](std::int64_t, std::int64_t from, std::int64_t to) {
         std::vector<Row<T>> rows(to - from);
         for (std::int64_t i = from; i < to; ++i) rows[i - from].read(logits + i * k, scale, noises);
-        for (std::int64_t t = 0; t < tile_count(m); ++t)
+        for (std::int64_t t = 0; t < tile_count(m); ++t) {
+            Watch::look();
             for (Row<T>& row : rows) row.count(noises.tile(t));
+        }
         for (std::int64_t i = from; i < to; ++i) out[i] = static_cast<double>(rows[i - from].kept) / m;
     });
 }
@@ -212,9 +216,9 @@ void spread_confidence(const T* logits, const double* shares, const Steps& steps
                     e[c] = c == top ? 0.0 : exp_nonpositive(static_cast<double>(z[c]) - second);
                     rest += e[c];
                 }
-                for (std::int64_t c = 0; c < k; ++c) p[c] = e[c] * ((1.0 - confidence) / rest);
+                for (std::int64_t c = 0; c < k; ++c) p[c] = static_cast<T>(e[c] * ((1.0 - confidence) / rest));
             }
-            p[top] = confidence;
+            p[top] = static_cast<T>(confidence);
         }
     });
 }

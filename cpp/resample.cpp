@@ -7,6 +7,8 @@
 namespace calibrant {
 namespace {
 
+constexpr std::int64_t kGlance = 1 << 18;  // rows of one resample between two looks
+
 // splitmix64 (Steele, Lea and Flood 2014): one addition and a mix a number, every seed a full period.
 struct Generator {
     std::uint64_t state;
@@ -23,6 +25,7 @@ void draw(Generator& next, std::int64_t n, std::vector<std::uint32_t>& counts) {
     const std::uint64_t range = static_cast<std::uint64_t>(n);
     std::int64_t i = 0;
     for (; i + 1 < n; i += 2) {
+        if (i % kGlance == 0) Watch::look();
         const std::uint64_t bits = next();
         ++counts[((bits & 0xffffffffull) * range) >> 32];
         ++counts[((bits >> 32) * range) >> 32];
@@ -37,13 +40,13 @@ void resample_sums(const std::int64_t* group, const double* outcomes, const doub
                    std::int64_t q, int threads, double* mass, double* events, double* gaps, double* row_sums) {
     for_blocks(count, 65536, threads, [&](std::int64_t r, std::int64_t, std::int64_t) {
         std::vector<std::uint32_t> counts(n);
-        Watch::look();
         Generator next{seeds[r]};
         draw(next, n, counts);
         double *w_out = mass + r * (m + 1), *e_out = events + r * (m + 1), *g_out = gaps + r * (m + 1);
         double w_sum = 0, e_sum = 0, g_sum = 0;
         w_out[0] = e_out[0] = g_out[0] = 0;
         for (std::int64_t i = 0; i < n; ++i) {
+            if (i % kGlance == 0) Watch::look();
             const double w = weights ? counts[i] * weights[i] : counts[i];
             w_sum += w;
             e_sum += w * outcomes[i];
@@ -56,6 +59,7 @@ void resample_sums(const std::int64_t* group, const double* outcomes, const doub
         double* sums = row_sums + r * q;
         for (std::int64_t j = 0; j < q; ++j) sums[j] = 0;
         for (std::int64_t i = 0; i < n && q; ++i) {
+            if (i % kGlance == 0) Watch::look();
             const double w = weights ? counts[i] * weights[i] : counts[i];
             if (w > 0)
                 for (std::int64_t j = 0; j < q; ++j) sums[j] += w * rows[i * q + j];

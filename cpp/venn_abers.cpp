@@ -2,8 +2,12 @@
 
 #include <vector>
 
+#include "interrupt.hpp"
+
 namespace calibrant {
 namespace {
+
+constexpr std::int64_t kGlance = 1 << 18;  // groups between two looks
 
 // Cumulative weight and cumulative positives.
 struct Point {
@@ -31,14 +35,19 @@ private:
 }  // namespace
 
 void upper_venn_abers(const double* weights, const double* positives, std::int64_t count, double unit, double* out) {
+    const Alone alone;
     std::vector<Point> points(count + 1);
     points[0] = {0, 0};
     for (std::int64_t i = 0; i < count; ++i) points[i + 1] = {points[i].x + weights[i], points[i].y + positives[i]};
     Hull hull;
-    for (std::int64_t i = count; i >= 0; --i) hull.push(points[i]);
+    for (std::int64_t i = count; i >= 0; --i) {
+        if (i % kGlance == 0) Watch::look();
+        hull.push(points[i]);
+    }
     Point before{-unit, -unit};  // the new row goes from here to the first group
     hull.push(before);
     for (std::int64_t i = 0; i < count; ++i) {
+        if (i % kGlance == 0) Watch::look();
         const Point left = hull.left(), right = hull.next();
         out[i] = (right.y - left.y) / (right.x - left.x);
         // The new row moves past group i, which now begins where the new row did.

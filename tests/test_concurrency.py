@@ -137,6 +137,7 @@ def long_calls():
     return {
         "rows": lambda: _core.keep_probabilities(rows, 0, 100.0, 2**16, 1),
         "rows on two threads": lambda: _core.keep_probabilities(rows, 0, 100.0, 2**16, 2),
+        "many classes": lambda: _core.keep_probabilities(np.zeros((50, 4000)), 0, 100.0, 2**16, 1),
         "partition": lambda: _core.best_partition(ones, ones / 2, 500),
     }
 
