@@ -36,7 +36,7 @@ _RAW = _row("identity", 0.2, 0.01, 0)
 )
 def test_the_first_that_is_near_the_lowest_loss_is_taken(rows: list[Row], taken: str, words: str) -> None:
     every = [_BIG, *rows, _RAW]
-    chosen, lowest = choose(every, "nll")
+    chosen, lowest = choose(every, "nll", 1000)
     assert (chosen.name, lowest.name) == (taken, "big")
     assert words in explain(every, chosen, lowest, "nll", 1000, 3, ())
 
@@ -44,21 +44,29 @@ def test_the_first_that_is_near_the_lowest_loss_is_taken(rows: list[Row], taken:
 @pytest.mark.parametrize(("gap", "left"), [(0.0024, True), (0.0026, False)])
 def test_scores_are_left_alone_where_the_gain_is_noise(gap: float, left: bool) -> None:
     every = [_BIG, _row("blend", 0.001, 0.01, 50), _row("identity", gap, 0.01, 0)]
-    chosen, lowest = choose(every, "nll")
+    chosen, lowest = choose(every, "nll", 1000)
     assert chosen.name == ("identity" if left else "blend")
     assert (
         "within the noise (big: -0.0024 ± 0.0196): leave" in explain(every, chosen, lowest, "nll", 9, 3, ())
     ) == left
 
 
+@pytest.mark.parametrize(("lowest", "n", "taken"), [("bbq", 200, "blend"), ("bbq", 1000, "bbq"), ("big", 200, "big")])
+def test_a_step_function_must_be_ahead_by_its_nats(lowest: str, n: int, taken: str) -> None:
+    every = [_row(lowest, 0.0, 0.0, 100), _row("blend", 0.015, 0.005, 900), _RAW]  # 4 nats are 0.02 of 200 rows
+    chosen, low = choose(every, "nll", n)
+    assert (chosen.name, low.name) == (taken, lowest)
+    assert ("less than the 4 nats" in explain(every, chosen, low, "nll", n, 2, ())) == (taken == "blend")
+
+
 def test_a_map_that_may_not_be_chosen_is_not_the_lowest() -> None:
     barred = Row("barred", {"nll": Estimate(0.4, 1.0)}, {}, {"nll": Estimate(-0.1, 0.1)}, 1, eligible=False)
-    assert [row.name for row in choose([barred, _BIG, _RAW], "nll")] == ["big", "big"]
+    assert [row.name for row in choose([barred, _BIG, _RAW], "nll", 1000)] == ["big", "big"]
 
 
 def test_among_maps_of_one_effective_parameter_the_one_that_learnt_least_is_simplest() -> None:
     rows = [_row("matrix", 0.0, 0.1, 1.0, 20), _row("ts", 0.01, 0.1, 1.001, 1), _row("vector", 0.005, 0.1, 1.0, 8)]
-    assert [r.name for r in choose(rows, "nll")] == ["ts", "matrix"]
+    assert [r.name for r in choose(rows, "nll", 1000)] == ["ts", "matrix"]
 
 
 def test_the_noise_of_calibrated_scores_is_left_alone() -> None:

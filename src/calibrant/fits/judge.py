@@ -3,7 +3,7 @@
 What a map would lose on rows that it was not fitted on is known in one of two ways:
 
 - **By refitting** (`cross_validate`): on all rows but a fold, for each of five folds (`calibrant.passes.folds`); above
-  two million scores on one fold only, which is as telling there. This is the rule.
+  a million scores on one fold only, which is as telling there. This is the rule.
 - **By Akaike's estimate** (`estimate`), for maps that minimise a log-loss, with or without a penalty, and know how many
   parameters γ their rows determine: the loss on the rows plus γ/n. It is what leaving out one row at a time
   comes to (Stone 1977), without refitting.
@@ -47,7 +47,7 @@ __all__ = [
 
 Answer = Callable[[Floats], Floats]
 FOLDS = 5
-_ONE_FOLD = 2_000_000  # scores above which one fold tells as much as all
+_ONE_FOLD = 1_000_000  # scores from which one fold tells as much as all: 65,536 of its rows judge the fit
 _EXACT_BELOW = 80.0  # nats: a float32 holds probabilities down to exp(-87) with all its digits
 _PILOT = 1000  # rows that tell the spread of the differences well enough: to about three per cent
 
@@ -175,7 +175,7 @@ def cross_validate(
         after = fit(rest)
         found += judging_rows(held).reduce(partial(compare_losses, before=before, after=after, loss=report.loss))
         used += 1
-        if data.size > _ONE_FOLD:
+        if data.size >= _ONE_FOLD:
             break
     if not used:
         return report

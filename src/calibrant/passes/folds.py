@@ -6,7 +6,7 @@ a row of weight two. Two things keep folds even:
 - Up to 4,096 rows the keys (`row_keys`) are sorted within each class and dealt out in turn, so that every class is
   spread over all folds. With more rows a key modulo the number of folds does.
 - Where scores take few values, one content may be a large part of the rows. The rows of a content that has more than
-  four rows and more than one in fifty are told apart by their number among their equals, as if that were content.
+  four rows and more than one in a thousand are told apart by their number among their equals, as if that were content.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["FoldPlan", "Keys", "cell_counts", "counted_keys", "fold_plan", "row_
 Keys = NDArray[np.uint64]
 _DEALT = 4096  # rows up to which folds are dealt class by class: there chance would leave them uneven
 _ALIKE = 4  # rows of one content that stay together whatever their share
-_LARGE_SHARE = 50  # a content of more than one row in fifty would make a fold uneven
+_LARGE_SHARE = 1000  # contents of more than one row in so many are values that scores take (k-NN), not copies of a row
 _BUCKETS = 4096  # contents are counted in so many cells before those that may be large are counted one by one
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ over the golden ratio: multiples are spread evenly
 

@@ -15,32 +15,39 @@ __all__ = ["choose", "explain"]
 _CLEAR = 2.0  # standard errors beyond which a gain is clear; unless one is, a mixture of maps rests less on luck
 _SIMPLER = 0.25  # standard errors within which a simpler map is as good
 _IMMATERIAL = 0.005  # of the loss: so little, within one standard error, is not worth a parameter
+# Nats that a step function must be further ahead of the blend, as inside it: folds flatter what is sure between errors.
+_STEPS = {"irm": 2.0, "irova": 4.0, "bbq": 4.0}
 
 
-def choose(rows: Sequence[Row], metric: str) -> tuple[Row, Row]:
-    """Return (the map to take, the one with the lowest loss), among eligible maps.
+def choose(rows: Sequence[Row], metric: str, n: int) -> tuple[Row, Row]:
+    """Return (the map to take, the one with the lowest loss), among eligible maps, judged on n rows.
 
     The map to take is the first of these that comes near the lowest loss: the identity (within one standard error and
-    0.5 % of the loss), the blend (within two standard errors), the simplest map (within a quarter, or within one and
-    0.5 % of the loss). The error is that of the paired difference to the lowest, so maps that err on the same rows are
-    told apart.
+    0.5 % of the loss), the blend (within two standard errors, and where the lowest is a step function some nats), the
+    simplest map (within a quarter, or within one and 0.5 % of the loss). The error is that of the paired difference to
+    the lowest, so maps that err on the same rows are told apart.
     """
     candidates = [row for row in rows if row.metrics and row.eligible]
     lowest = min(candidates, key=lambda row: (row.metrics[metric].value, row.size))
-    for name, errors in (("identity", 0.0), ("blend", _CLEAR)):
+    for name, errors, ahead in (("identity", 0.0, 0.0), ("blend", _CLEAR, _ahead(lowest, metric) / n)):
         for row in candidates:
-            if row.name == name and _near(row, lowest, metric, errors):
+            if row.name == name and _near(row, lowest, metric, errors, ahead):
                 return row, lowest
     good = [row for row in candidates if _near(row, lowest, metric, _SIMPLER)]
     return min(good, key=lambda row: (row.size, row.metrics[metric].value)), lowest
 
 
-def _near(row: Row, lowest: Row, metric: str, errors: float) -> bool:
+def _ahead(lowest: Row, metric: str) -> float:
+    """Return the nats that the lead of the lowest may be worth nothing."""
+    return _STEPS.get(lowest.name, 0.0) if metric == "nll" else 0.0
+
+
+def _near(row: Row, lowest: Row, metric: str, errors: float, ahead: float = 0.0) -> bool:
     gap = row.against_best[metric]
     if row is lowest or not math.isfinite(gap.value):
         return row is lowest
     immaterial = gap.value <= min(gap.error, _IMMATERIAL * lowest.metrics[metric].value)
-    return immaterial or gap.value <= errors * gap.error
+    return immaterial or gap.value <= errors * gap.error + ahead
 
 
 def explain(rows: Sequence[Row], chosen: Row, lowest: Row, metric: str, n: int, k: int, curves: Sequence[Curve]) -> str:
@@ -72,6 +79,11 @@ def _why(chosen: Row, lowest: Row, metric: str) -> str:
     if chosen is lowest:
         simpler = "" if chosen.name == "blend" else ", and no simpler map comes near it"
         return f"{chosen.name} has the lowest held-out {metric}{simpler}."
+    if chosen.name == "blend" and gap.value > _CLEAR * gap.error and _ahead(lowest, metric):
+        return (
+            f"The lead of {lowest.name} over blend {behind} is less than the {_ahead(lowest, metric):.0f} nats over "
+            "all rows that a step function owes to folds with few errors, so blend is the safer choice."
+        )
     if chosen.name == "blend":
         return (
             f"No map has a clearly lower held-out {metric} than blend {behind}, and a mixture rests less on luck than "

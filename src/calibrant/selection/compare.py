@@ -185,7 +185,7 @@ def compare_problems(
         judgements = dict(zip(picked, ahead.map(carried(judge), picked), strict=True))
     curves = [curve for _, curve in judgements.values() if curve is not None]
     rows = make_rows({name: j for name, (j, _) in judgements.items()}, judged, metric, kept, "gain" in more)
-    chosen, lowest = choose(rows, metric)
+    chosen, lowest = choose(rows, metric, judged.n)
     reason = explain(rows, chosen, lowest, metric, given.n, given.k, curves)
     settings = {
         **_facts(given, judged),
