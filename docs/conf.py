@@ -1,5 +1,7 @@
 """How the site is made: `make site`."""
 
+import warnings
+
 import calibrant
 
 project = "calibrant"
@@ -11,8 +13,11 @@ exclude_patterns = ["evidence/claims/*.json", "sg_execution_times.rst", "**/sg_e
 html_theme = "pydata_sphinx_theme"
 html_title = "calibrant"
 html_theme_options = {"navbar_end": ["theme-switcher"], "show_prev_next": False, "show_toc_level": 2}
+html_theme_options["secondary_sidebar_items"] = ["page-toc"]  # and no link to the source: guides get its room
+html_sidebars = {"*": []}  # pages that no others belong to
 html_show_sphinx = False
-html_static_path = []
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 myst_heading_anchors = 4
 
 # Tables of measurements name files of the repository beside the site; GitHub shows these, the site does not.
@@ -28,8 +33,12 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "min_reported_time": 1000,
     "show_signature": False,
+    "capture_repr": (),
+    "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
 }
+# Guides show warnings as a reader meets them, without the path of the machine that built the site.
+warnings.formatwarning = lambda message, category, *place, **line: f"{category.__name__}: {message}\n"
 # What scikit-learn adds to every estimator, with words of its own glossary.
 _ADDED = ("fit", "score", "predict", "predict_proba", "partial_fit", "transform")
 autodoc_default_options = {"exclude-members": ", ".join(f"set_{name}_request" for name in _ADDED)}

@@ -41,5 +41,6 @@ def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(tm
         text = page.read_text(encoding="utf-8")
         remote = re.findall(r'<(?:script|img|link)[^>]*(?:src|href)="(https?:[^"]*)"', text)
         assert not [address for address in remote if "canonical" not in address], page.name
-        for target in re.findall(r'href="([^"#:?]+\.html)', text):
-            assert (page.parent / target).exists(), f"{page.name} points at {target}"
+        assert str(TOP) not in text, f"{page.name} names a path of this machine"
+        for target in re.findall(r'(?:href="([^"#:?]+\.html)|<img[^>]* src="([^":?]+))', text):
+            assert (page.parent / "".join(target)).exists(), f"{page.name} points at {target}"

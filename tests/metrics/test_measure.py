@@ -188,3 +188,8 @@ def test_measure_reads_and_sorts_the_rows_once(monkeypatch, profile):
     monkeypatch.setattr(measuring, "read", counting("read", measuring.read, lambda _: True))
     calibrant.measure(y, p, profile=profile, resamples=50)
     assert found == {"sorted": 1, "read": 1}
+
+
+def test_arrays_are_probabilities():
+    with pytest.raises(InvalidInput, match="arrays to measure are probabilities; seen: inputs='logits'"):
+        calibrant.measure([0, 1], [0.2, 0.9], inputs="logits")

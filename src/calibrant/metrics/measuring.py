@@ -82,7 +82,7 @@ def measure(
     y_prob : array-like of shape (n, K) or (n,)
         Probabilities of the classes, or of one event.
     inputs : {"logits", "probabilities"}, optional
-        What the scores of a scan are; those of a scan that is mapped are probabilities.
+        What the scores of a scan are; those of a scan that is mapped are probabilities, and so are arrays.
     confidence : float
         Of all intervals.
     resamples : int
@@ -111,6 +111,13 @@ def measure(
     settings = Settings(confidence, resamples, bins, random_state, profile)
     if y_prob is None and hasattr(y_true, "measured"):  # a scan, which brings its labels
         return y_true.measured(inputs, classes, asdict(settings))
+    if inputs not in (None, "probabilities"):
+        raise InvalidInput(
+            "arrays to measure are probabilities",
+            seen=f"inputs={inputs!r}",
+            allowed="None or 'probabilities'",
+            hint="measure what predict_proba of a map answers; calibrant.Identity() turns logits into probabilities",
+        )
     if profile == "multilabel":
         return _measured_labels(read_labels_of(y_true, y_prob, sample_weight, clusters, classes), settings, groups)
     forecasts = read(y_true, y_prob, sample_weight, classes=classes).clustered(clusters)
