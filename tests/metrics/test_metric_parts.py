@@ -11,6 +11,7 @@ from calibrant import metrics
 from calibrant.cells.pairs import Pairs
 from calibrant.errors import InvalidInput
 from calibrant.metrics.decisions.net_benefit import curve_of_decisions
+from calibrant.metrics.estimators.cox import calibration_in_the_large
 from calibrant.metrics.estimators.crossfit import crossfit_of
 from calibrant.metrics.estimators.curves import smooth_curve
 from calibrant.metrics.estimators.debiased import _folded_mean
@@ -19,12 +20,15 @@ from calibrant.metrics.estimators.kde import _in_logit_space
 from calibrant.metrics.estimators.smoothers import SMOOTHERS, _by_score, _restricted_basis, _weighted_quantiles
 from calibrant.metrics.inference.bounds import largest_gap_interval
 from calibrant.metrics.inference.class_test import class_wise_pvalue
-from calibrant.metrics.inference.group_test import group_findings
+from calibrant.metrics.inference.group_test import group_findings, groups_differ
 from calibrant.metrics.inference.intervals import frequency_interval
 from calibrant.metrics.inference.resampling import statistic_of
 from calibrant.metrics.inference.shape import _fit, _grouped, _likelihood, _log_odds
 from calibrant.metrics.inference.testing import _outcomes, _replicates
+from calibrant.metrics.labelled import _count_slope
+from calibrant.metrics.scores.ranking import auroc_influence
 from calibrant.metrics.views.forecasts import read
+from calibrant.metrics.views.labels import MultiLabel
 from calibrant.metrics.views.thresholds import above, threshold_values
 
 
@@ -246,3 +250,54 @@ def test_a_detectable_gap_is_seen_in_four_samples_of_five():
     found = group_findings(pairs, np.repeat([0, 1], 400), ["a", "b"], 0.95, 19, np.random.default_rng(0))
     drawn = np.random.default_rng(1).normal(found.rows[0].detectable, 0.4 / 20, 100_000)
     assert np.mean(np.abs(drawn) > norm.ppf(1 - 0.05 / 4) * 0.4 / 20) == pytest.approx(0.8, abs=0.005)
+
+
+def test_groups_of_light_rows_are_judged_by_their_number():
+    pairs = Pairs(np.full(80, 0.5), np.tile([1.0, 0.0], 40), np.full(80, 1e-3))
+    found = group_findings(pairs, np.repeat([0, 1], [76, 4]), ["many", "few"], 0.95, 19, np.random.default_rng(0))
+    assert [row.small for row in found.rows] == [False, True]
+
+
+def test_the_order_of_the_groups_changes_no_test_of_them(rng):
+    """One group is too small for a slope of its own, wherever it stands."""
+    p, place = rng.random(600), np.repeat([0, 1, 2], [290, 290, 20])
+    pairs = Pairs(p, (rng.random(600) < p ** (1 + place / 2)) * 1.0)
+    found = groups_differ(pairs, place, 3)
+    for other in ([1, 2, 0], [2, 0, 1], [2, 1, 0]):
+        assert groups_differ(pairs, np.array(other)[place], 3).statistic == pytest.approx(found.statistic)
+
+
+def test_the_influence_on_an_area_is_delongs(rng):
+    p, y = rng.integers(0, 12, 90) / 12, rng.integers(0, 2, 90) * 1.0
+    yes, no = p[y == 1], p[y == 0]
+    wins = (yes[:, None] > no) + 0.5 * (yes[:, None] == no)
+    area, own = auroc_influence(Pairs(p, y))
+    assert area == pytest.approx(wins.mean())
+    np.testing.assert_allclose(own[y == 1], (wins.mean(axis=1) - area) / y.mean(), atol=1e-12)
+    np.testing.assert_allclose(own[y == 0], (wins.mean(axis=0) - area) / (1 - y.mean()), atol=1e-12)
+
+
+def test_the_shift_in_the_large_has_a_closed_form_at_one_score():
+    pairs = Pairs(np.full(10, 0.2), np.array([1.0] * 4 + [0.0] * 6))
+    assert calibration_in_the_large(pairs) == pytest.approx(np.log(0.4 / 0.6) - np.log(0.2 / 0.8))
+    assert calibration_in_the_large(Pairs(np.full(3, 0.2), np.ones(3))) == np.inf
+    assert calibration_in_the_large(Pairs(np.full(3, 0.2), np.zeros(3))) == -np.inf
+
+
+def test_the_slope_of_label_counts_is_that_of_repeated_rows(rng):
+    p, counts = rng.random((60, 4)), rng.integers(1, 4, 60)
+    y = (rng.random((60, 4)) < p) * 1.0
+    repeated = np.repeat(p, counts, axis=0).sum(axis=1), np.repeat(y, counts, axis=0).sum(axis=1)
+    names = tuple("abcd")
+    found = _count_slope(MultiLabel(p, y, counts * 1.0, None, names), 0.95)
+    assert found.estimate == pytest.approx(np.polyfit(*repeated, 1)[0])
+    rows = MultiLabel(np.repeat(p, counts, axis=0), np.repeat(y, counts, axis=0), None, None, names)
+    assert (found.low, found.high) == pytest.approx(
+        (_count_slope(rows, 0.95).low, _count_slope(rows, 0.95).high), rel=1e-6
+    )
+
+
+def test_a_cross_fitted_error_is_uncertain_about_its_mean_only():
+    """A score of 0 where everything happens: every row says the same."""
+    fit = crossfit_of(Pairs(np.zeros(200), np.ones(200)), norm=1)
+    assert (fit.mean, fit.mean_error) == pytest.approx((1.0, 0.0), abs=1e-6)

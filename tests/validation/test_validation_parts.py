@@ -8,6 +8,7 @@ from calibrant.validation.arrays import _of_sensible_sum
 from calibrant.validation.columns import _around
 from calibrant.validation.labels import as_labels
 from calibrant.validation.probabilities import refuse_swapped
+from calibrant.validation.saturation import smallest_log
 
 
 def test_weights_of_a_sensible_sum_keep_it():
@@ -34,3 +35,11 @@ def test_labels_below_zero_are_names():
 def test_a_label_outside_the_classes_is_named_with_its_row():
     with pytest.raises(InvalidInput, match=r"outside the classes.*'c' in row 2"):
         as_labels(np.array(["a", "b", "c"]), 2, 3, classes=["a", "b"])
+
+
+@pytest.mark.parametrize("columns", [2, 3])
+def test_a_zero_is_read_below_every_probability_that_is_none(columns):
+    logits = np.zeros((2, columns))
+    logits[0, 0], logits[1, 1] = -5.0, -np.inf
+    smallest = -5.0 - np.log(np.exp(-5.0) + columns - 1)
+    assert smallest - 1e-3 < smallest_log(logits) < smallest
