@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.fft import idct
 from scipy.stats import norm
 
 import calibrant
@@ -17,12 +18,14 @@ from calibrant.metrics.estimators.curves import smooth_curve
 from calibrant.metrics.estimators.debiased import _folded_mean
 from calibrant.metrics.estimators.integrated import summed_up
 from calibrant.metrics.estimators.kde import _in_logit_space
+from calibrant.metrics.estimators.smooth import _spectrum
 from calibrant.metrics.estimators.smoothers import SMOOTHERS, _by_score, _restricted_basis, _weighted_quantiles
 from calibrant.metrics.inference.bounds import largest_gap_interval
 from calibrant.metrics.inference.class_test import class_wise_pvalue
+from calibrant.metrics.inference.cumulative_test import maximum_pvalue, range_pvalue
 from calibrant.metrics.inference.group_test import group_findings, groups_differ
 from calibrant.metrics.inference.intervals import frequency_interval
-from calibrant.metrics.inference.resampling import statistic_of
+from calibrant.metrics.inference.resampling import _counts, statistic_of
 from calibrant.metrics.inference.shape import _fit, _grouped, _likelihood, _log_odds
 from calibrant.metrics.inference.testing import _outcomes, _replicates
 from calibrant.metrics.labelled import _count_slope
@@ -301,3 +304,25 @@ def test_a_cross_fitted_error_is_uncertain_about_its_mean_only():
     """A score of 0 where everything happens: every row says the same."""
     fit = crossfit_of(Pairs(np.zeros(200), np.ones(200)), norm=1)
     assert (fit.mean, fit.mean_error) == pytest.approx((1.0, 0.0), abs=1e-6)
+
+
+@pytest.mark.parametrize(("pvalue", "paths"), [(maximum_pvalue, 4), (range_pvalue, 8)])
+def test_both_series_of_brownian_motion_meet_and_end_in_one_term(pvalue, paths):
+    """Far out, leaving through one side is all there is: 4 Φ(-x) for the modulus, 8 Φ(-x) for the range."""
+    assert pvalue(3.0) == pytest.approx(pvalue(np.nextafter(3.0, 4.0)), abs=1e-9)
+    assert pvalue(6.0) == pytest.approx(paths * norm.sf(6.0), rel=1e-6)
+
+
+def test_scores_at_the_ends_are_smoothed_as_a_mass_of_one_sign():
+    for score, sign in ((0.0, 1.0), (1.0, -1.0)):
+        mass = sign * idct(_spectrum(Pairs(np.full(2, score), np.full(2, 1 - score))), norm="ortho")
+        assert mass.min() > -1e-9
+        assert mass.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("clusters", [None, np.array([0, 1, 2])])
+def test_a_resample_draws_rows_with_their_weights(clusters):
+    weights = np.array([1.0, 10.0, 100.0])
+    for drawn in _counts(Pairs(np.full(3, 0.5), np.ones(3), weights, clusters=clusters), 20, np.random.default_rng(0)):
+        assert (drawn / weights).sum() == 3
+        assert not (drawn / weights % 1).any()
