@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
-from calibrant import CalibrationWarning, GaussianProcessCalibration, TemperatureScaling, scan
+from calibrant import CalibrationWarning, GaussianProcessCalibration, TemperatureScaling, load, scan
 
 
 def overconfident(n=600, k=5, seed=0, factor=2.5):
@@ -188,3 +188,10 @@ def test_scores_of_a_huge_scale_get_the_answers_of_a_plain_one():
     z, y = overconfident(500)
     plain = TemperatureScaling().fit(z, y).fit_report_.loss_after
     assert GaussianProcessCalibration().fit(z * 1e20, y).fit_report_.loss_after < plain + 1e-3
+
+
+def test_it_comes_back_from_its_file(tmp_path):
+    z, y = overconfident(200)
+    gp = GaussianProcessCalibration().fit(z, y)
+    gp.save(tmp_path / "gp.calibrant")
+    assert_array_equal(load(tmp_path / "gp.calibrant").predict_proba(z), gp.predict_proba(z))

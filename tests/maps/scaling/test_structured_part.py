@@ -20,3 +20,5 @@ def test_a_part_is_a_linear_map_of_log_probabilities(form):
     d = np.diag(part.weights_) if form == "own" else part.weights_
     np.testing.assert_allclose(part.predict_proba(u), softmax(u + x @ d.T + part.intercept_, axis=1), rtol=1e-8)
     assert part.fit_report_.loss_after < part.fit_report_.loss_before
+    torch = pytest.importorskip("torch")
+    np.testing.assert_allclose(part.to_torch()(torch.from_numpy(u)).numpy(), part.predict_proba(u), atol=1e-12)
