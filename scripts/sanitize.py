@@ -26,7 +26,8 @@ KERNEL_TESTS = [
     "tests/maps/test_density_kernels.py",
     "tests/metrics/test_metric_kernels.py",
 ]
-FAMILIES = ("ets", "vector", "matrix-odir", "isotonic-s", "platt-s", "imax-cw", "hoki", "iop", "bts")  # a map of each of kernels
+# One map of each family of kernels.
+FAMILIES = ("ets", "vector", "matrix-odir", "isotonic-s", "platt-s", "imax-cw", "hoki", "iop", "bts")
 CONTRACT = " or ".join(f"keeps_the_contract[{name}-" for name in FAMILIES)
 OPTIONS = {
     # Python itself never gives back all of its memory, and asks for more than there is where a test wants that.

@@ -11,8 +11,10 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
+from sklearn.gaussian_process.kernels import Matern
 
 from calibrant import CalibrationWarning, GaussianProcessCalibration, TemperatureScaling, load, scan
+from calibrant.maps.scaling.gaussian_process import _family
 
 
 def overconfident(n=600, k=5, seed=0, factor=2.5):
@@ -195,3 +197,10 @@ def test_it_comes_back_from_its_file(tmp_path):
     gp = GaussianProcessCalibration().fit(z, y)
     gp.save(tmp_path / "gp.calibrant")
     assert_array_equal(load(tmp_path / "gp.calibrant").predict_proba(z), gp.predict_proba(z))
+
+
+def test_the_prior_is_a_matern_covariance_of_its_length():
+    knots = np.array([0.0, 1.0, 3.0, 7.0, 9.0])
+    bends = _family(knots, 0.5, 1.0, 2.0, 1.7).basis[:-1, 1:]
+    wanted = 2.0 * Matern(length_scale=1.7, nu=2.5)(np.log1p(knots[:-1] / 0.5)[:, None])
+    assert_allclose(bends @ bends.T, wanted, atol=1e-4)
