@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import best_column, softmax
+from ..arrays import softmax
 from ..calibrator import Calibrator
 from ..errors import InvalidInput, caution
 from ..fits.judge import tell
-from ..fits.report import FitReport
 from ..formulas import Term
 from ..invariants import ANY, Fitted, Values
 from ..parameters import AnyOf, Instance, OneOf
-from ..passes import Data
-from ..scanning import Scan
+from ..passes import Block
 from ..traits import Traits
 from ..types import Array, Floats, Integers
-from ..validation import as_groups, as_weights
+from ..validation import as_groups
 from ._group_effects import find_effects, shifted
+from ._grouped import GroupedMap
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["ByGroup"]
 
 
-class ByGroup(Calibrator):
+class ByGroup(GroupedMap):
     """softmax(z + α_g + β_g (z - z̄)): the common map's logits z, with a level and a slope of each group's own.
 
     All groups are fitted with the prior u_g = (α_g, β_g) ~ N((0, m), T), whose variances maximise the evidence, and a
@@ -74,7 +74,6 @@ class ByGroup(Calibrator):
         "variances_": Values(2, low=0.0),
         "effective_": Values("groups", low=0.0),
     }
-    map_: Calibrator
     names_: NDArray[Any]
     effects_: Array
     centre_: Array
@@ -103,8 +102,7 @@ class ByGroup(Calibrator):
     @property
     def traits(self) -> Traits:
         """Those of the common map, with a level for each class and a slope a group; rows are seen in memory."""
-        inner = self.map.traits
-        return Traits(inner.shape, "nothing", inner.calibrates, f"{inner.parameters} + groups·K", inner.needs, "sample")
+        return self._traits_with("groups·K")
 
     def fit(self, scores: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None) -> Self:
         """Fit the common map, then the groups' deviations from it.
@@ -117,41 +115,30 @@ class ByGroup(Calibrator):
             The group of each row, where it is no column of the scores.
         """
         self._check_parameters()
-        if isinstance(scores, Scan):
-            raise _not_by_blocks("a scan")
-        scores, given_groups = self._parted(scores, groups)
-        given = self._given(scores, y, sample_weight)
-        block = given.data.rows()
-        places, self.names_ = as_groups(given_groups, block.n if sample_weight is None else len(sample_weight))
-        weights = as_weights(sample_weight, len(places))
-        if weights is not None and not weights.all():
-            places = places[weights > 0]
-        self.classes_, self.zero_ = given.classes, given.zero
-        self.n_samples_ = given.data.n
-        self._remember_columns(given.columns, given.data.columns)
-        self.map_ = self.map.unfitted()
-        report = self.map_.fit_data(given.data, check=True)
-        z = self.map_.link_logits(block.logits).astype(np.float64)
+        self._refuse_scan(scores)
+        scores, named = self._parted(scores, groups)
+        rows, places, z, report = self._begin(scores, y, sample_weight, lambda n: self._places(named, n))
         z -= z.mean(axis=1, keepdims=True)
-        w = block.weight_array
+        w = rows.weight_array
         self.centre_ = w @ z / w.sum()
-        found = find_effects(z, block.labels, w, places, self.centre_)
+        found = find_effects(z, rows.labels, w, places, self.centre_)
         self.effects_, self.variances_, self.effective_ = found.values, found.variances, found.effective
-        self.fit_report_ = self._report(given.data, report, z, places, found.rounds)
+        gain = self._loss(rows, z, places, np.zeros_like(self.effects_)) - self._loss(rows, z, places, self.effects_)
+        effective = float(self.effective_.sum())
+        details = {"groups": len(self.names_), "effective_parameters": effective}
+        self.fit_report_ = replace(self._gained(report, gain, found.rounds, effective, w.sum()), details=details)
         tell(self.fit_report_, self.called)
         return self
 
-    def _fit(self, data: Data) -> FitReport:
-        raise _not_by_blocks("rows without groups, as a part of another map")
+    def _places(self, groups: Any, n: int) -> Integers:
+        """Return the place of each row's group among the names, which are remembered."""
+        places, self.names_ = as_groups(groups, n)
+        return places
 
-    def predict_proba(self, scores: Any, groups: Any = None) -> Floats:
-        """Return calibrated probabilities; rows of groups that were not seen get the common map."""
-        return self._answers(scores, groups)[0]
-
-    def predict(self, scores: Any, groups: Any = None) -> NDArray[Any]:
-        """Return the most probable class of each row."""
-        p, logits = self._answers(scores, groups)
-        return self.classes_[best_column(p, logits)]
+    def _loss(self, rows: Block, z: Array, places: Integers, effects: Array) -> float:
+        p = softmax(shifted(z, self.centre_, effects[places]))
+        of_labels = np.log(np.maximum(p[np.arange(rows.n), rows.labels], 1e-300))
+        return -float(rows.weight_array @ of_labels) / rows.total_weight
 
     def _answers(self, scores: Any, groups: Any) -> tuple[Floats, Floats]:
         scores, given = self._parted(scores, groups)
@@ -167,42 +154,15 @@ class ByGroup(Calibrator):
                 f"{(places < 0).sum()} rows of {len(strangers)} groups that were not seen get the common map, "
                 f"such as {min(map(repr, strangers))}"
             )
-        z = self.map_.link_logits(logits).astype(np.float64)
+        z = self._common(logits)
         z -= z.mean(axis=1, keepdims=True)
         effects = np.vstack([self.effects_, np.zeros(self.effects_.shape[1])])[places]
         return softmax(shifted(z, self.centre_, effects)).astype(logits.dtype), logits
-
-    def _map(self, logits: Floats) -> Floats:
-        """The common map: for rows of no known group."""
-        return self.map_._map(logits)
 
     def _formula(self, z: Term) -> Term:
         raise InvalidInput(
             "ByGroup cannot be exported: its answer depends on the group of a row, and targets are given scores alone",
             hint="call predict_proba(scores, groups=…), or fit and export a map for the rows of each group",
-        )
-
-    def _report(self, data: Data, common: FitReport, z: Array, places: Integers, rounds: int) -> FitReport:
-        """Take from the common map's held-out loss what the groups gain, less what their rows determine (Akaike)."""
-        block = data.rows()
-        w, rows = block.weight_array, np.arange(block.n)
-        losses = []
-        for effects in (np.zeros_like(self.effects_), self.effects_):
-            p = softmax(shifted(z, self.centre_, effects[places]))
-            losses.append(-float(w @ np.log(np.maximum(p[rows, block.labels], 1e-300))) / w.sum())
-        gain = losses[0] - losses[1]
-        held = None if common.held_out_after is None else common.held_out_after - gain + self.effective_.sum() / w.sum()
-        return FitReport(
-            common.iterations + rounds,
-            common.converged,
-            common.loss,
-            common.loss_before,
-            common.loss_after - gain,
-            common.held_out_before,
-            held,
-            common.held_out_error,
-            messages=common.messages,
-            details={"groups": len(self.names_), "effective_parameters": float(self.effective_.sum())},
         )
 
     def _parted(self, scores: Any, groups: Any) -> tuple[Any, Any]:
@@ -225,15 +185,3 @@ class ByGroup(Calibrator):
 
     def _count_parameters(self) -> float:
         return self.map_._count_parameters() + float(self.effective_.sum()) + 2
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self.map._check_parameters()
-
-
-def _not_by_blocks(seen: str) -> InvalidInput:
-    return InvalidInput(
-        "ByGroup needs the group of each row, and all rows in memory",
-        seen=seen,
-        hint="fit it on arrays or a frame, with groups=…; put the other maps inside it, not around it",
-    )

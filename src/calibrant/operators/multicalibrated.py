@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import best_column, softmax
+from ..arrays import softmax
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from ..fits.judge import tell
-from ..fits.report import FitReport
 from ..invariants import Anything, Fitted, Values
 from ..parameters import Instance, Integer, Number
-from ..passes import Data
-from ..scanning import Scan
 from ..traits import Traits
 from ..types import Array, Floats, Mask
-from ..validation import as_weights
 from ._boosting import Round, boost, mean_loss, move
+from ._grouped import GroupedMap
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -30,7 +28,7 @@ __all__ = ["Multicalibrated"]
 _MOST = 500  # rounds
 
 
-class Multicalibrated(Calibrator):
+class Multicalibrated(GroupedMap):
     """Corrects the map's probabilities wherever a group of rows says something else (boosted multicalibration).
 
     Every value of every column of ``groups`` is a group of rows, and so are all rows. In each round the probabilities
@@ -78,7 +76,6 @@ class Multicalibrated(Calibrator):
         "cells": Integer(1),
         "level": Number(0, 1, open_low=True),
     }
-    map_: Calibrator
     columns_: NDArray[np.int64]
     values_: NDArray[Any]
     places_: NDArray[np.int64]
@@ -103,8 +100,7 @@ class Multicalibrated(Calibrator):
     @property
     def traits(self) -> Traits:
         """Those of the first map, with a number a round; rows are seen in memory."""
-        inner = self.map.traits
-        return Traits(inner.shape, "nothing", inner.calibrates, f"{inner.parameters} + rounds", inner.needs, "sample")
+        return self._traits_with("rounds")
 
     def fit(self, scores: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None) -> Self:
         """Fit the map, then correct it until no group says otherwise.
@@ -117,42 +113,25 @@ class Multicalibrated(Calibrator):
             Each value of each column is a group of rows.
         """
         self._check_parameters()
-        if isinstance(scores, Scan):
-            raise InvalidInput("Multicalibrated needs the groups of each row, and all rows in memory", seen="a scan")
-        given = self._given(scores, y, sample_weight)
-        block = given.data.rows()
-        table = _columns(groups, block.n if sample_weight is None else len(sample_weight))
-        weights = as_weights(sample_weight, len(table))
-        table = table if weights is None else table[weights > 0]
-        self.classes_, self.zero_, self.n_samples_ = given.classes, given.zero, given.data.n
-        self._remember_columns(given.columns, given.data.columns)
+        self._refuse_scan(scores)
+        block, table, z, report = self._begin(scores, y, sample_weight, lambda n: _columns(groups, n))
         pairs = [(c, value) for c in range(table.shape[1]) for value in np.unique(table[:, c])]
         self.columns_ = np.array([-1, *(c for c, _ in pairs)], dtype=np.int64)
         self.values_ = np.array(["", *(value for _, value in pairs)])
-        self.map_ = self.map.unfitted()
-        report = self.map_.fit_data(given.data, check=True)
-        z = self.map_.link_logits(block.logits).astype(np.float64)
         wanted = np.eye(block.n_classes)[block.labels]
         before = mean_loss(z, wanted, block.weight_array)
         rounds = boost(z, wanted, block.weight_array, self._members(table), self.cells, self.level, _MOST)
         self.places_ = np.array([[r.k, r.group] for r in rounds], dtype=np.int64).reshape(-1, 2)
         self.ranges_ = np.array([[r.low, r.high] for r in rounds], dtype=np.float64).reshape(-1, 2)
         self.steps_ = np.array([r.step for r in rounds], dtype=np.float64)
-        self.fit_report_ = self._report(report, before - mean_loss(z, wanted, block.weight_array), block.total_weight)
+        gain, count = before - mean_loss(z, wanted, block.weight_array), len(self.steps_)
+        self.fit_report_ = replace(
+            self._gained(report, gain, count, count, block.total_weight),
+            converged=report.converged and count < _MOST,
+            details={"groups": len(self.columns_), "rounds": count},
+        )
         tell(self.fit_report_, self.called)
         return self
-
-    def _fit(self, data: Data) -> FitReport:
-        raise InvalidInput("Multicalibrated needs the groups of each row", hint="put other maps inside, not around it")
-
-    def predict_proba(self, scores: Any, groups: Any = None) -> Floats:
-        """Return calibrated probabilities; values that were not seen are no group."""
-        return self._answers(scores, groups)[0]
-
-    def predict(self, scores: Any, groups: Any = None) -> NDArray[Any]:
-        """Return the most probable class of each row."""
-        p, logits = self._answers(scores, groups)
-        return self.classes_[best_column(p, logits)]
 
     def _answers(self, scores: Any, groups: Any) -> tuple[Floats, Floats]:
         logits = self._scores_to_map(scores).logits
@@ -162,7 +141,7 @@ class Multicalibrated(Calibrator):
                 "groups must have the columns they had in fit", seen=f"{table.shape[1]}, not {self.columns_.max() + 1}"
             )
         members = self._members(table)
-        z = self.map_.link_logits(logits).astype(np.float64)
+        z = self._common(logits)
         parts = zip(self.places_.tolist(), self.ranges_.tolist(), self.steps_.tolist(), strict=True)
         for (k, group), (low, high), step in parts:
             move(z, Round(k, group, low, high, step), members[:, group])
@@ -174,28 +153,6 @@ class Multicalibrated(Calibrator):
         for g in range(1, len(self.columns_)):
             members[:, g] = table[:, self.columns_[g]] == self.values_[g]
         return members
-
-    def _map(self, logits: Floats) -> Floats:
-        """The map to begin with: for rows of no known group."""
-        return self.map_._map(logits)
-
-    def _report(self, first: FitReport, gain: float, total: float) -> FitReport:
-        """Take from the first map's held-out loss what the rounds gain, less a number each (Akaike)."""
-        held = None
-        if first.held_out_after is not None:
-            held = first.held_out_after - gain + len(self.steps_) / total
-        return FitReport(
-            first.iterations + len(self.steps_),
-            first.converged and len(self.steps_) < _MOST,
-            first.loss,
-            first.loss_before,
-            first.loss_after - gain,
-            first.held_out_before,
-            held,
-            first.held_out_error,
-            messages=first.messages,
-            details={"groups": len(self.columns_), "rounds": len(self.steps_)},
-        )
 
     def _count_parameters(self) -> float:
         return self.map_._count_parameters() + len(self.steps_)
