@@ -53,9 +53,10 @@ def test_finds_frequencies_and_lowers_the_loss():
     assert map_.shift_test_["p_value"] > 1e-3
 
 
-def test_calibration_rows_are_a_fixed_point():
+@pytest.mark.parametrize("count", [0.0, 1.0, 50.0])
+def test_calibration_rows_are_a_fixed_point(count):
     z, y = classes(3000, [0.5, 0.3, 0.2], 2)
-    map_ = fit(PriorShift(make("ts"), pseudo_count=0), z, y)
+    map_ = fit(PriorShift(make("ts"), pseudo_count=count), z, y)
     source = map_.source_priors_.copy()
     np.testing.assert_allclose(map_.adapt(z).priors_, source, atol=1e-5)
 
@@ -67,7 +68,7 @@ def test_maximum_of_the_likelihood_by_a_slow_twin():
     q = np.full(4, 0.25)
     for _ in range(20_000):
         a = p * q / source
-        q = (a / a.sum(axis=1, keepdims=True)).sum(axis=0) + 0.25
+        q = (a / a.sum(axis=1, keepdims=True)).sum(axis=0) + 4 * source  # a row a class, at the frequencies of old
         q /= q.sum()
     found = find_frequencies(p, source, np.ones(300), 1.0)
     np.testing.assert_allclose(found.values, q, atol=1e-7)

@@ -30,15 +30,15 @@ class Frequencies:
 
 
 def find_frequencies(p: Floats, source: Array, weights: Array, pseudo: float) -> Frequencies:
-    """Maximise mean log Σ_k q_k p_ik/π_k + (c/K)/n Σ_k log q_k: the likelihood of q, with a Dirichlet(1 + c/K) prior.
+    """Maximise mean log Σ_k q_k p_ik/π_k + c K/n Σ_k π_k log q_k: the likelihood and a Dirichlet(1 + c K π) prior of q.
 
     It is concave, so that the limit of EM (Saerens, Latinne & Decaestecker 2002) is the maximum from any start. The
     certificate is max_k ∂/∂q_k less its mean under q: no q does better by more than that. Without the prior classes
-    end at exactly zero, and rows of theirs have an infinite loss.
+    end at exactly zero, and rows of theirs have an infinite loss; with many classes q then follows chance.
     """
     ratio = p / source
     n = float(weights.sum())
-    share, prior = weights / n, pseudo / (len(source) * n)
+    share, prior = weights / n, pseudo * len(source) * source / n
 
     def slope(q: Array) -> tuple[Array, Array]:
         seen = ratio / (ratio @ q)[:, None]
@@ -59,14 +59,14 @@ def find_frequencies(p: Floats, source: Array, weights: Array, pseudo: float) ->
     return Frequencies(q, _interval(q, seen, share, prior), float(up.max() - q @ up), steps)
 
 
-def _by_newton(q: Array, ratio: Array, share: Array, prior: float) -> tuple[Array, int]:
+def _by_newton(q: Array, ratio: Array, share: Array, prior: Array) -> tuple[Array, int]:
     """Finish what EM began: quadratic convergence where EM takes hundreds of steps."""
 
     def problem(weights: Array, _: Array) -> Sums:
         held = np.maximum(weights, 1e-300)
         mixed = ratio @ held
         seen = ratio / mixed[:, None]
-        value = -(share @ np.log(mixed) + prior * np.log(held).sum())
+        value = -(share @ np.log(mixed) + prior @ np.log(held))
         curvature = (seen * share[:, None]).T @ seen + np.diag(prior / held**2)
         return Sums(float(value), -(share @ seen + prior / held), curvature)
 
@@ -76,7 +76,7 @@ def _by_newton(q: Array, ratio: Array, share: Array, prior: float) -> tuple[Arra
     return (moved, found.passes) if np.isfinite(moved).all() else (q, found.passes)
 
 
-def _interval(q: Array, seen: Array, share: Array, prior: float) -> Array:
+def _interval(q: Array, seen: Array, share: Array, prior: Array) -> Array:
     """95 % intervals from the observed information within the simplex, with the spread of the rows (a sandwich)."""
     k = len(q)
     inside = np.eye(k) - 1.0 / k

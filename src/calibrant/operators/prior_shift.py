@@ -40,7 +40,7 @@ class PriorShift(Calibrator):
     The map is fitted, then a temperature and a bias for each class (bias-corrected temperature scaling; Alexandari,
     Kundaje & Shrikumar 2020), so that its mean prediction is the label frequency, as the correction needs it.
     `adapt` then takes the new frequencies q, or finds them from the scores of rows without labels: the maximum of the
-    posterior under a Dirichlet(1 + c/K) prior, with a certificate that it is the maximum.
+    posterior under a Dirichlet(1 + c K π) prior, with a certificate that it is the maximum.
 
     Right where labels alone have shifted: the scores of a class are distributed as they were. That is tested, and
     refused where it does not hold.
@@ -50,7 +50,8 @@ class PriorShift(Calibrator):
     map : Calibrator
         Cloned, not changed.
     pseudo_count : float
-        c of the prior; 0 is maximum likelihood, which may set a class to exactly zero.
+        c of the prior: rows a class, spread as the calibration rows are. 0 is maximum likelihood, which may set a class
+        to exactly zero.
     level : float
         `adapt` refuses rows whose p-value under label shift is below it.
     inputs, classes, saturated
