@@ -97,6 +97,7 @@ template <class Array>
 bool all_finite(const Array& values) {
     if constexpr (!kChecked) return true;
     double probe = 0;  // x - x is 0 for finite x and NaN otherwise
+#pragma omp simd reduction(+ : probe)
     for (std::size_t i = 0; i < values.size(); ++i) probe += values.data()[i] - values.data()[i];
     return probe == 0;
 }
@@ -105,9 +106,10 @@ bool all_finite(const Array& values) {
 template <class T>
 bool rises(const T* values, std::int64_t count) {
     if constexpr (!kChecked) return true;
-    bool good = count == 0 || !std::isnan(values[0]);
-    for (std::int64_t i = 1; i < count; ++i) good &= values[i - 1] <= values[i];
-    return good;
+    std::int64_t falls = count > 0 && std::isnan(values[0]);
+#pragma omp simd reduction(+ : falls)
+    for (std::int64_t i = 1; i < count; ++i) falls += !(values[i - 1] <= values[i]);
+    return falls == 0;
 }
 
 template <class T>

@@ -1,6 +1,7 @@
 #include "bins.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "parallel.hpp"
@@ -9,16 +10,23 @@
 namespace calibrant {
 namespace {
 
-// The bin of p among edges: a guess that is right for equal width, then steps to where it belongs.
-CALIBRANT_INLINE std::int64_t bin_of(double p, const double* edges, std::int64_t bins, bool even) {
+// The bin of p among bounds, edges of which the first is -∞ and the last ∞: a guess that is right for equal width, then
+// a step to where it belongs.
+CALIBRANT_INLINE std::int64_t bin_of(double p, const double* bounds, std::int64_t bins, bool even) {
     if (!even) {
-        const std::int64_t b = std::upper_bound(edges, edges + bins + 1, p) - edges - 1;
+        const std::int64_t b = std::upper_bound(bounds, bounds + bins + 1, p) - bounds - 1;
         return std::clamp<std::int64_t>(b, 0, bins - 1);
     }
-    const double inside = p > 0 ? (p < 1 ? p : 1.0) : 0.0;  // NaN too: the sums tell of it
+    const double least = p > 0 ? p : 0.0, inside = least < 1 ? least : 1.0;  // 0 of NaN: the sums tell of it
     const std::int64_t guess = std::min(static_cast<std::int64_t>(inside * static_cast<double>(bins)), bins - 1);
-    const std::int64_t up = (p >= edges[guess + 1]) & (guess + 1 < bins), down = (p < edges[guess]) & (guess > 0);
-    return guess + up - down;  // without branches: rounding moves the guess by one at most
+    return guess + (p >= bounds[guess + 1]) - (p < bounds[guess]);  // no branch: rounding moves it by one at most
+}
+
+std::vector<double> bounds_of(const double* edges, std::int64_t bins) {
+    std::vector<double> bounds(edges, edges + bins + 1);
+    bounds.front() = -std::numeric_limits<double>::infinity();
+    bounds.back() = std::numeric_limits<double>::infinity();
+    return bounds;
 }
 
 bool is_even(const double* edges, std::int64_t bins) {
@@ -31,7 +39,7 @@ struct BinTask {
     const std::int64_t* labels;
     const double* weights;
     std::int64_t k;
-    const double* edges;
+    const double* bounds;
     std::int64_t bins;
     const double* floors;
     bool even;
@@ -57,7 +65,7 @@ CALIBRANT_INLINE void low_entries(const T* p, std::int64_t k, double weight, dou
 
 template <class T>
 CALIBRANT_INLINE void high_entries(const T* p, double weight, const BinTask& task, const BinSums& sums) {
-    const double second = task.bins > 1 ? task.edges[1] : 2.0;
+    const double second = task.bins > 1 ? task.bounds[1] : 2.0;
     for (std::int64_t from = 0; from < task.k; from += 64) {
         const std::int64_t to = std::min<std::int64_t>(from + 64, task.k);
         int high = 0;
@@ -67,7 +75,7 @@ CALIBRANT_INLINE void high_entries(const T* p, double weight, const BinTask& tas
         for (std::int64_t j = from; j < to; ++j) {
             const double value = p[j];
             if (!(value >= second && value > task.floors[j])) continue;
-            const std::int64_t cell = j * task.bins + bin_of(value, task.edges, task.bins, task.even);
+            const std::int64_t cell = j * task.bins + bin_of(value, task.bounds, task.bins, task.even);
             sums.count[cell] += weight;
             sums.score[cell] += weight * value;
         }
@@ -77,7 +85,7 @@ CALIBRANT_INLINE void high_entries(const T* p, double weight, const BinTask& tas
 template <class T>
 CALIBRANT_INLINE void bins_block(const T* values, std::int64_t from, std::int64_t to, const BinTask& task,
                                  const BinSums& sums) {
-    const double second = task.bins > 1 ? task.edges[1] : 2.0;
+    const double second = task.bins > 1 ? task.bounds[1] : 2.0;
     for (std::int64_t i = from; i < to; ++i) {
         if (i % 256 == 0) Watch::look();
         const double weight = task.weights ? task.weights[i] : 1.0;
@@ -86,7 +94,7 @@ CALIBRANT_INLINE void bins_block(const T* values, std::int64_t from, std::int64_
         low_entries(p, task.k, weight, second, task.floors, sums.count0, sums.score0);
         high_entries(p, weight, task, sums);
         const std::int64_t y = task.labels[i];
-        if (p[y] > task.floors[y]) sums.hit[y * task.bins + bin_of(p[y], task.edges, task.bins, task.even)] += weight;
+        if (p[y] > task.floors[y]) sums.hit[y * task.bins + bin_of(p[y], task.bounds, task.bins, task.even)] += weight;
     }
 }
 
@@ -107,7 +115,8 @@ void class_bins(const T* values, const std::int64_t* labels, const double* weigh
     // A few parts of many rows, each with sums of its own: as many as eight threads need, whatever their number is.
     const std::int64_t parts = std::clamp<std::int64_t>(block_count(n, k), 1, 8), rows = (n + parts - 1) / parts;
     const std::int64_t cells = k * bins, width = 2 * k + 3 * cells;
-    const BinTask task{labels, weights, k, edges, bins, floors, is_even(edges, bins)};
+    const std::vector<double> bounds = bounds_of(edges, bins);
+    const BinTask task{labels, weights, k, bounds.data(), bins, floors, is_even(edges, bins)};
     std::vector<double> sums(parts * width);
     for_blocks(parts, 65536, threads, [&](std::int64_t part, std::int64_t, std::int64_t) {  // one part a block
         double* own = sums.data() + part * width;
@@ -126,14 +135,19 @@ void pair_bins(const double* scores, const double* outcomes, const double* weigh
                std::int64_t bins, double* out) {
     constexpr std::int64_t lanes = 4;  // scores crowd in a bin: sums that wait for one another are slow
     const bool even = is_even(edges, bins);
+    const std::vector<double> bounds = bounds_of(edges, bins);
     std::vector<double> sums(lanes * bins * 3);
-    for (std::int64_t i = 0; i < n; ++i) {
+    const auto add = [&](std::int64_t i, double* own) {
         const double weight = weights ? weights[i] : 1.0;
-        double* cell = sums.data() + 3 * ((i % lanes) * bins + bin_of(scores[i], edges, bins, even));
+        double* cell = own + 3 * bin_of(scores[i], bounds.data(), bins, even);
         cell[0] += weight;
         cell[1] += weight * scores[i];
         cell[2] += weight * outcomes[i];
-    }
+    };
+    std::int64_t i = 0;
+    for (; i + lanes <= n; i += lanes)
+        for (std::int64_t lane = 0; lane < lanes; ++lane) add(i + lane, sums.data() + lane * bins * 3);
+    for (; i < n; ++i) add(i, sums.data());
     std::fill(out, out + 3 * bins, 0.0);
     for (std::int64_t j = 0; j < lanes * bins * 3; ++j) out[(j % 3) * bins + j / 3 % bins] += sums[j];
 }

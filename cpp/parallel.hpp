@@ -29,6 +29,9 @@ inline std::int64_t block_count(std::int64_t n, std::int64_t k) { return (n + bl
 // little is written, short runs keep a thread from waiting for the other's last one.
 constexpr std::int64_t kWritersRun = 16, kReadersRun = 2;
 
+// Blocks a thread must find to be started: one costs as much as reading a block or two.
+constexpr std::int64_t kReadersShare = 4;
+
 // The first exception of a thread needs memory of the thread's own, and where there is none the system's library ends the
 // process: whoever starts a thread sets pages aside, and the thread takes their place before all else.
 class Spare {
@@ -58,7 +61,9 @@ private:
 // Calls work(block, first_row, last_row) once for each block. Threads take runs of at most `run_length` neighbouring blocks.
 template <class Work>
 void for_blocks(std::int64_t n, std::int64_t k, int threads, Work work, std::int64_t run_length = kWritersRun) {
-    const std::int64_t rows = block_rows(k), blocks = block_count(n, k), most = std::max(threads, 1);
+    const std::int64_t rows = block_rows(k), blocks = block_count(n, k);
+    const std::int64_t share = run_length == kReadersRun ? kReadersShare : 1;
+    const std::int64_t most = std::clamp<std::int64_t>(blocks / share, 1, std::max(threads, 1));
     std::atomic<std::int64_t> next{0};
     std::atomic<bool> stop{false};
     const std::int64_t stride = std::max<std::int64_t>(1, std::min<std::int64_t>(run_length, blocks / (8 * most)));
@@ -81,8 +86,8 @@ void for_blocks(std::int64_t n, std::int64_t k, int threads, Work work, std::int
     };
     std::vector<std::thread> crew;
     try {
-        crew.reserve(std::min(most, blocks));
-        for (std::int64_t t = 1; t < std::min(most, blocks); ++t)
+        crew.reserve(most);
+        for (std::int64_t t = 1; t < most; ++t)
             crew.emplace_back([&run, spare = Spare()]() mutable {
                 spare.spend();
                 run(false);

@@ -27,10 +27,16 @@ void triweight(const double* places, std::int64_t m, const double* points, const
             for (int j = 0; j < 7; ++j, power *= u) after[s * 7 + j] = before[s * 7 + j] + power;
         }
     }
+    std::int64_t first = 0, last = 0;
     for (std::int64_t x = 0; x < m; ++x) {
         if (x % 256 == 0) Watch::look();
-        const std::int64_t first = std::lower_bound(points, points + n, places[x] - h) - points;
-        const std::int64_t last = std::upper_bound(points + first, points + n, places[x] + h) - points;
+        if (x > 0 && places[x] >= places[x - 1]) {  // places that rise move both ends on
+            while (first < n && points[first] < places[x] - h) ++first;
+            for (last = std::max(first, last); last < n && points[last] <= places[x] + h;) ++last;
+        } else {
+            first = std::lower_bound(points, points + n, places[x] - h) - points;
+            last = std::upper_bound(points + first, points + n, places[x] + h) - points;
+        }
         for (std::int64_t s = 0; s < sets; ++s) out[s * m + x] = 0;
         for (std::int64_t from = first, to; from < last; from = to) {  // at most three cells
             to = std::upper_bound(cell.get() + from, cell.get() + last, cell[from]) - cell.get();

@@ -83,10 +83,12 @@ def mass_bounds(below: NDArray[Any], total: Any, bins: int) -> NDArray[np.int64]
     """Return the groups of tied scores at which bins of equal mass begin, but the first, from the weight below each."""
     ranks = np.arange(1, bins)
     least = (ranks - _CLOSE) * (total / bins)  # the weight below the first group of each bin
-    if total * bins < _COUNTED and total == np.floor(total) and (below == np.floor(below)).all():
+    whole = below.dtype.kind == "i" or (total == np.floor(total) and (below == np.floor(below)).all())
+    if whole and total * bins < _COUNTED:
         least = -(-ranks * int(total) // bins)  # of whole weights: exact
-    starts = np.unique(np.searchsorted(below, least))
-    return starts[(starts > 0) & (starts < len(below))]
+    starts = np.searchsorted(below, least)
+    starts = starts[(starts > 0) & (starts < len(below))]
+    return np.concatenate([starts[:1], starts[1:][starts[1:] != starts[:-1]]])  # each once
 
 
 def kmeans(scores: NDArray[np.float64], bins: int, weights: NDArray[np.float64] | None = None) -> Edges:

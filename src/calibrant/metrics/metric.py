@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from inspect import Parameter, signature
 from typing import Any
 
@@ -125,7 +126,8 @@ class Metric:
         whole: bool = True,
     ) -> Forecasts:
         """Check input once; what only says how to read it is taken out of the options."""
-        marginals = bool(options.pop("marginals", False)) or is_view({"view": self.view, **options}, "marginals")
+        marginals = bool(options.pop("marginals", False)) if options else False
+        marginals = marginals or options.get("view", self.view) == "marginals"
         return read(y_true, y_prob, sample_weight, classes=classes, marginals=marginals, whole=whole)
 
     def given(self, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,10 +172,15 @@ class Error(Metric):
         """Whether the estimator has bins to be chosen."""
         return self.estimator in ("binned", "label_binned", "debiased")
 
+    @cached_property
+    def _own(self) -> dict[str, Any]:
+        return {"view": self.view, "estimator": self.estimator, "norm": self.norm, **self.options}
+
     def given(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options of `calibration_error`."""
-        own = {"view": self.view, "estimator": self.estimator, "norm": self.norm, **self.options}
-        found = spelt({**own, **options})
+        if not options:
+            return self._own.copy()
+        found = spelt({**self._own, **options})
         check_estimator(found["estimator"], found["norm"])
         check_options(found["estimator"], {name: value for name, value in found.items() if name not in _EVERY})
         return found

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from ..errors import InvalidInput
 from .decisions.loss import decision_loss, recalibration_benefit
 from .decisions.net_benefit import net_benefit, net_benefit_influence
@@ -330,7 +328,7 @@ def _public(row: Metric) -> Callable[..., float]:
 
     def metric(y_true: Any, y_prob: Any, *, sample_weight: Any = None, classes: Any = None, **options: Any) -> float:
         value = row.of(row.read(y_true, y_prob, sample_weight, classes, options), **options)
-        if np.isnan(value):
+        if value != value:
             hint = "an area needs both outcomes, a slope scores that differ; measure says which figures there are"
             raise InvalidInput(f"{row.name} is not defined for these rows", hint=hint)
         return value

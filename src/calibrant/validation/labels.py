@@ -35,7 +35,7 @@ def as_labels(
     known = None if columns is None else _named_classes(labels, columns)
     if known is not None:
         return _positions(labels, known, name), known
-    if labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < k:
+    if labels.dtype.kind in "iu" and np.minimum.reduce(labels) >= 0 and np.maximum.reduce(labels) < k:
         return labels.astype(np.int64, copy=False), np.arange(k)
     distinct, places = np.unique(labels, return_inverse=True)
     if len(distinct) == k:

@@ -38,7 +38,7 @@ def as_probabilities(values: Any, name: str = "y_prob", *, marginals: bool = Fal
     tolerance = simplex_tolerance(values)
     top, column, squares, wrong = _core.row_tops(array, tolerance, marginals, get_threads())
     _refuse_row(array, wrong, marginals, tolerance, name)
-    if top.max() > 1:
+    if np.maximum.reduce(top) > 1:  # what max does, without its detour
         array = np.minimum(array, array.dtype.type(1))
         top, column, squares, _ = _core.row_tops(array, tolerance, marginals, get_threads())
     return Probabilities(array[:, 0] if array.shape[1] == 1 else array, columns, top, column, squares)

@@ -17,7 +17,7 @@ def walk(pairs: Pairs) -> Floats:
     """Return the running sum C_j = Σ_{i≤j} w(y - s)/Σw over sorted scores, from C₀ = 0; ties enter together."""
     cells = pairs.cells
     found = np.zeros(len(cells.scores) + 1)
-    np.cumsum(cells.residuals, out=found[1:])
+    np.add.accumulate(cells.residuals, out=found[1:])
     found /= cells.weights.sum()
     return found
 

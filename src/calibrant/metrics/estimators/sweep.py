@@ -29,7 +29,8 @@ def sweep_cells(cells: Cells, *, norm: Norm = 1, edges: str = "equal_mass") -> S
         raise InvalidInput("no such edges for a sweep", seen=repr(edges), allowed="'equal_mass' or 'equal_width'")
     check_norm(norm)
     prefix = np.zeros((3, len(cells.scores) + 1))
-    np.cumsum((cells.weights, cells.weights * cells.scores, cells.outcomes), axis=1, out=prefix[:, 1:])
+    for row, values in zip(prefix, (cells.weights, cells.weights * cells.scores, cells.outcomes), strict=True):
+        np.add.accumulate(values, out=row[1:])
     return SweepResult(*_core.sweep(cells.scores, prefix, edges == "equal_width", _NORM_CODE[norm]))
 
 
