@@ -7,6 +7,7 @@ import pytest
 
 import calibrant
 from calibrant import CalibrantError, make
+from calibrant.arrays import softmax
 from calibrant.passes.wire import from_bytes, to_bytes
 from calibrant.scanning import scanned
 
@@ -84,6 +85,24 @@ def test_full_passes_are_few_and_answers_those_of_arrays(name, monkeypatch):
     pooled = name in ("irm", "irova")  # cells, which part scores that arrays take for one but for rounding
     assert gap.max() <= (0.01 if pooled else 1e-5)
     assert gap.mean() <= (1e-4 if pooled else 1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:.*makes its held-out nll worse")  # of calibrated scores nothing is to be had
+@pytest.mark.parametrize(("sharpness", "noise", "k"), [(1.0, 0.0, 2), (1.0, 0.0, 10), (2.0, 0.03, 3), (0.5, 0.03, 10)])
+def test_ets_is_found_in_few_passes_where_scores_are_calibrated_already(sharpness, noise, k, monkeypatch, rng):
+    monkeypatch.setattr(scanned, "HELD", 0)
+    z = (rng.normal(size=(12_000, k)) * 2 * sharpness).astype(np.float32)
+    p = softmax(z.astype(np.float64))
+    y = ((p * (1 - noise) + noise / k).cumsum(axis=1) > rng.random((len(z), 1))).argmax(axis=1)
+    passes = itertools.count()
+
+    def start():
+        next(passes)
+        yield from ((z[i : i + 2500], y[i : i + 2500]) for i in range(0, len(z), 2500))
+
+    fitted = make("ets").fit(calibrant.scan(start))
+    assert next(passes) <= LIMITS["ets"]
+    assert np.abs(fitted.predict_proba(z) - make("ets").fit(z, y).predict_proba(z)).max() <= 1e-5
 
 
 def test_a_file_with_a_missing_column_or_a_nan_is_named(parts):

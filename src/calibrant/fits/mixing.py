@@ -23,7 +23,7 @@ from ..arrays import inner, row_blocks, tempered_softmax
 from ..passes import Block, Data
 from ..threads import get_threads
 from ..types import Array, Floats
-from .solvers.simplex import Sums
+from .solvers.sums import Sums
 
 __all__ = ["ENSEMBLE", "Answers", "Mixing", "Part", "label_columns"]
 

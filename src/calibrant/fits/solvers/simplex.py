@@ -17,6 +17,8 @@ import numpy as np
 
 from ... import _core
 from ...types import Array, Mask
+from .sums import Sums
+from .valley import Valley
 
 __all__ = ["Found", "Sums", "minimise_on_simplex"]
 
@@ -29,14 +31,6 @@ _REACH = 2.0  # the longest step of an unknown beside the weights, a logarithm: 
 _INSIDE = 1e-3  # how far a start is moved into the simplex where weights that are zero would pay
 _NEARLY = 0.95  # part of a step that ends at a border which is to go on, where the optimum is before it
 _STEEP = 1.0  # by how many times the mean slope of the others a weight at zero must pay to count as missed
-
-
-class Sums(NamedTuple):
-    """The value, and gradient and Hessian in the weights and, after them, in the unknowns beside them."""
-
-    value: float
-    gradient: Array
-    hessian: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,12 +48,13 @@ Problem = Callable[[Array, Array], Sums]
 
 
 class _Step(NamedTuple):
-    """A step, the decrease that its slope promises, and whether the model was the exact second-order one."""
+    """A step, the decrease that its slope promises, whether the model was the exact one, and whether in a `Valley`."""
 
     weights: Array
     beside: Array
     decrease: float
     exact: bool
+    turned: bool = False
 
 
 def minimise_on_simplex(
@@ -71,6 +66,8 @@ def minimise_on_simplex(
     low: float = -np.inf,
     high: float = np.inf,
     most: int = 100,
+    enough: float = 0.0,
+    valley: Valley | None = None,
 ) -> Found:
     """Minimise a smooth function of weights on the simplex and of unknowns beside them.
 
@@ -87,8 +84,15 @@ def minimise_on_simplex(
         Unknowns that are free between ``low`` and ``high``; of the order of one, as logarithms are.
     most : int
         Passes at most.
+    enough : float
+        A search that came to its last pass has arrived as well if its next step promises no more than this.
+    valley : Valley, optional
+        Coordinates for the steps, where the one unknown beside the weights may make two parts equal.
     """
     w, x = np.array(weights, dtype=np.float64), np.zeros(0) if beside is None else np.clip(beside, low, high)
+    if valley is not None:
+        w, x = valley.start(w, x)
+    search = _Search(low, high, valley)
     with np.errstate(all="ignore"):  # a step may leave what floating point can hold; such steps are cut
         here, passes = problem(w, x), 1
         if not _finite(here):
@@ -99,9 +103,9 @@ def minimise_on_simplex(
         if _missed(here, w, w == 0.0):
             w, passes = (1.0 - _INSIDE) * w + _INSIDE / len(w), passes + 1
             here = problem(w, x)
-        step, size = _newton_step(here, w, x, low, high), 1.0
+        step, size = search.step(here, w, x), 1.0
         while size * step.decrease > tolerance and passes < most:
-            trial, moved = _on_simplex(w + size * step.weights), np.clip(x + size * step.beside, low, high)
+            trial, moved = search.reached(w, x, step, size)
             there, passes = problem(trial, moved), passes + 1
             if not _finite(there) or not _is_better(here, there, step, size):
                 size *= _cut(here, there, size * step.decrease)
@@ -109,18 +113,33 @@ def minimise_on_simplex(
                 size *= _NEARLY
             else:
                 w, x, here, size = trial, moved, there, 1.0
-                step = _newton_step(here, w, x, low, high)
-    return _finish(here, w, x, step, passes, size * step.decrease <= tolerance, size == 1.0, low, high)
+                step = search.step(here, w, x)
+    if not (step.decrease <= tolerance and size == 1.0 and step.exact):
+        return Found(w, x, here.value, passes, size * step.decrease <= max(tolerance, enough))
+    w, x = search.reached(w, x, step, 1.0)
+    return Found(w, x, here.value - 0.5 * step.decrease, passes, True)
 
 
-def _finish(
-    here: Sums, w: Array, x: Array, step: _Step, passes: int, arrived: bool, whole: bool, low: float, high: float
-) -> Found:
-    """Take the last step where it is Newton's, whole and exact."""
-    if not (arrived and whole and step.exact):
-        return Found(w, x, here.value, passes, arrived)
-    last = np.clip(x + step.beside, low, high)
-    return Found(_on_simplex(w + step.weights), last, here.value - 0.5 * step.decrease, passes, True)
+class _Search(NamedTuple):
+    """How a search makes its steps: bounds of the unknowns beside the weights, and the coordinates."""
+
+    low: float
+    high: float
+    valley: Valley | None
+
+    def step(self, here: Sums, w: Array, x: Array) -> _Step:
+        """Return the next step from here."""
+        if self.valley is None or not self.valley.applies(here, w, x):
+            return _newton_step(here, w, x, self.low, self.high)
+        turned = self.valley.turned(here, w, x)
+        return _newton_step(turned, w, x, self.low, self.high)._replace(turned=True)
+
+    def reached(self, w: Array, x: Array, step: _Step, size: float) -> tuple[Array, Array]:
+        """Return where so much of a step ends."""
+        weights, moved = _on_simplex(w + size * step.weights), np.clip(x + size * step.beside, self.low, self.high)
+        if self.valley is None or not step.turned:
+            return weights, moved
+        return self.valley.reached(x, weights, moved)
 
 
 def _finite(sums: Sums) -> bool:
