@@ -76,8 +76,8 @@ wheels: $(VENV)/ready-dev  ## build, audit, install and try what is uploaded
 test-lowest: $(VENV)/ready  ## the quick tests with the lowest declared versions
 	test -x build/lowest/bin/python || $(PYTHON) -m venv build/lowest
 	$(BIN)/python scripts/lowest.py > build/lowest/constraints.txt
-	build/lowest/bin/python $(PIP) --constraint build/lowest/constraints.txt '.[cli]' pytest hypothesis pandas pyarrow
-	OMP_NUM_THREADS=1 build/lowest/bin/python -m pytest -q -W default tests/test_package.py tests/test_registry.py tests/maps tests/operators tests/files
+	build/lowest/bin/python $(PIP) --constraint build/lowest/constraints.txt '.[cli,parquet,onnx]' pytest hypothesis pandas duckdb onnxruntime
+	OMP_NUM_THREADS=1 build/lowest/bin/python -m pytest -q -W default tests/test_package.py tests/test_registry.py tests/maps tests/operators tests/files tests/exports tests/cli tests/plots tests/reports
 
 # The package is installed editable: Python files are live, the core is built again when its sources change.
 $(VENV)/ready: $(wildcard cpp/*) CMakeLists.txt pyproject.toml

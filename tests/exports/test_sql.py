@@ -87,6 +87,8 @@ def test_dialects_write_their_own_numbers():
     assert "'-Infinity'::float8" in calibrator.to_sql("s", dialect="postgres")
     assert "cast(s as float64)" in calibrator.to_sql("s", dialect="bigquery")
     assert "is_nan(" in calibrator.to_sql("s", dialect="bigquery")
+    view = fitted("ts").to_sql(["a", "b", "c", "d"], dialect="postgres", table="t")
+    assert view.count(" as materialized (select") == view.count("(select") > 1
     with pytest.raises(CalibrantError, match="no such dialect"):
         calibrator.to_sql("s", dialect="oracle")
 

@@ -61,6 +61,7 @@ def test_answers_are_the_normal_densities_around_the_means(few):
 
 
 def test_a_trained_projection_that_gives_way_says_so(few):
+    pytest.importorskip("torch")
     x, y, _ = few
     with pytest.warns(CalibrationWarning, match="600 rows of 40 classes are too few for a kernel on each"):
         assert KCal("linear").fit(x, y).support_ == "class means"

@@ -8,6 +8,7 @@ from tests.conftest import overconfident
 
 import calibrant
 from calibrant import KCal, make
+from calibrant.maps.projection import TRAINED
 
 
 def _fit(calibrator, *given):
@@ -51,6 +52,8 @@ def _same(one, two, x, atol):
     ],
 )
 def test_order_and_blocks_change_nothing(build, embedded):
+    if getattr(build(), "projection", None) in TRAINED:
+        pytest.importorskip("torch")
     x, y = _embedded(460) if embedded else overconfident(460, 4)
     whole = _fit(build(), x, y)
     order = np.random.default_rng(1).permutation(len(y))

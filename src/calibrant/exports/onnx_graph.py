@@ -110,9 +110,9 @@ class OnnxGraph:
         return self.helper.make_graph(self.nodes, self.prefix + "calibrant", [given], [answer], tensors)
 
     def node(self, op: str, inputs: list[str], **attributes: Any) -> str:
-        """Add one node and return the name of its output."""
+        """Add one node and return the name of its output, which is its own: runtimes fail on nameless ones."""
         name = f"{self.prefix}v{len(self.nodes)}"
-        self.nodes.append(self.helper.make_node(op, inputs, [name], **attributes))
+        self.nodes.append(self.helper.make_node(op, inputs, [name], name, **attributes))
         return name
 
     def tensor(self, array: NDArray[Any]) -> str:

@@ -141,7 +141,7 @@ class _Steps:
         source, parts = self.table, []
         for i, level in enumerate(self.levels):
             kept = ["*"] if i else self.kept
-            parts.append(f"step{i} as (select {', '.join(kept + level)} from {source})")
+            parts.append(f"step{i} {self.words.step} (select {', '.join(kept + level)} from {source})")
             source = f"step{i}"
         start = f"with {', '.join(parts)} " if parts else ""
         return f"{start}select {', '.join(answers)} from {source}"

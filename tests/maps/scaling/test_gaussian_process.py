@@ -103,7 +103,7 @@ def fitted():
         lambda shape: hnp.arrays(
             np.float32,
             shape,
-            elements=st.sampled_from([-1e4, -3.0, -0.5, 0.0, 0.5, 0.50000006, 3.0, 1e4, -np.inf]),
+            elements=st.sampled_from([-1e4, -3.0, -0.5, 0.0, 0.5, float(np.float32(0.50000006)), 3.0, 1e4, -np.inf]),
         )
     ),
     wide=st.booleans(),
