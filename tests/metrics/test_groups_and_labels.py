@@ -137,3 +137,25 @@ def test_profiles_have_their_figures(rng, profile):
         assert found.smooth.yes.sum() == y.sum()
         assert found.decisions.net_benefit[4] == pytest.approx(metrics.net_benefit(y, p, 0.05))
     assert json.loads(found.to_json())["profile"] == profile
+
+
+def test_groups_of_clusters_of_rare_events_are_not_called_different():
+    hospital, visits, hits = np.repeat(np.arange(12), 50), 4, 0
+    patient = np.repeat(np.arange(600), visits)
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        common = rng.random(600)[patient]
+        p = expit(rng.normal(-3.5, 1.1, 600)[patient] + rng.normal(0, 0.5, len(patient)))
+        y = np.where(rng.random(len(patient)) < 0.6, common, rng.random(len(patient))) < p
+        pairs = Pairs(p, y.astype(float), clusters=patient)
+        hits += groups_differ(pairs, hospital[patient], 12, 99, rng).rejects()
+    assert hits <= 3 + 3 * 1.7  # 5 % of 60, and three standard deviations
+
+
+def test_a_small_group_that_clearly_strays_is_the_worst():
+    rng = np.random.default_rng(1)
+    p = np.r_[rng.uniform(0.2, 0.8, 400), np.full(30, 0.1)]
+    y = np.r_[rng.random(400) < p[:400], np.ones(30, bool)].astype(int)
+    found = metrics.measure(y, p, groups=np.repeat(["large", "small"], [400, 30]), resamples=199).group_findings
+    assert found.worst == "small"
+    assert not any(row.small for row in found.rows)

@@ -7,7 +7,7 @@ __all__ = ["FIT", "SCORE_ROLES", "TEST", "part_name", "role_of", "score_prefix"]
 # The first of each list is the name we use ourselves.
 _ROLES: dict[str, tuple[str, ...]] = {
     "logits": ("logits", "logit"),
-    "probabilities": ("probs", "probabilities", "probability", "proba", "prob", "confidence"),
+    "probabilities": ("probs", "probabilities", "probability", "proba", "prob", "confidence", "risk"),
     "scores": ("scores", "score"),
     "labels": ("labels", "label", "y_true", "targets", "target", "correct", "y"),
     "embeddings": ("embeddings", "embedding", "features"),

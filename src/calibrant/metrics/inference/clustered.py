@@ -9,20 +9,22 @@ a random sign, which needs no model of the dependence.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtrc
 
 from ...cells.pairs import Pairs
 
-__all__ = ["Clustered", "clusters_of"]
+__all__ = ["MOST_DRAWN", "Clustered", "clustered_score", "clusters_of"]
 
 Floats = NDArray[np.float64]
 MANY = 200.0  # Σs(1-s) over the design effect from which the sandwich's χ² raised 4 to 6 %
 BLOCK = 2_000_000  # entries of drawn residuals at once
+MOST_DRAWN = 10_000  # rows or clusters beyond which Rao's statistic is χ² enough, and drawing would cost seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +118,47 @@ class Clustered:
             return self.alone(design) + self.share_of(residuals)[:, None, None] * self.together(design)
         own = self.sums((design * self.residuals[:, None]).T)
         return (own @ own.T)[None]
+
+
+def clustered_score(
+    pairs: Pairs, design: Floats, resamples: int, rng: np.random.Generator
+) -> tuple[float, float, float]:
+    """Return Rao's statistic uᵀV⁻¹u of u = Σ w(y - s)d of clusters, its p-value, and the smallest that was possible.
+
+    V is made anew of every draw, so that what is compared has the same law.
+    """
+    known = clusters_of(pairs)
+    statistic, freedom = _rao(known, design)
+    seen = float(statistic(known.residuals[None])[0])
+    if len(known.first) > MOST_DRAWN and not known.few:
+        return seen, float(chdtrc(freedom, seen)), 0.0
+    larger = sum(int((statistic(drawn) >= seen * (1 - 1e-9)).sum()) for drawn in known.drawn(resamples, rng))
+    return seen, (1 + larger) / (1 + resamples), 1 / (1 + resamples)
+
+
+def _rao(known: Clustered, design: Floats) -> tuple[Callable[[Floats], Floats], int]:
+    """Return the statistic of many residuals, and its degrees of freedom.
+
+    Of few events V = A + ρB: in coordinates z in which A is the identity and B diagonal, it is Σz²/(1 + ρb).
+    """
+    if not known.few:
+        whiten = _whitened(known.spread(design, known.residuals[None])[0])
+        return lambda residuals: ((residuals @ design @ whiten) ** 2).sum(axis=1), whiten.shape[1]
+    whiten = _whitened(known.alone(design))
+    values, vectors = np.linalg.eigh(whiten.T @ known.together(design) @ whiten)
+    turned, added = design @ (whiten @ vectors), np.maximum(values, 0.0)
+
+    def statistic(residuals: Floats) -> Floats:
+        return ((residuals @ turned) ** 2 / (1 + known.share_of(residuals)[:, None] * added)).sum(axis=1)
+
+    return statistic, whiten.shape[1]
+
+
+def _whitened(matrix: Floats) -> Floats:
+    """Return W with WᵀMW = 1 of the directions in which M is not zero."""
+    values, vectors = np.linalg.eigh(matrix)
+    real = values > 1e-10 * max(float(values.max()), 1e-300)
+    return vectors[:, real] / np.sqrt(values[real])
 
 
 def clusters_of(pairs: Pairs) -> Clustered:

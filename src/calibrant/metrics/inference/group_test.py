@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from scipy.special import chdtrc, expit, logit
 from ...cells.pairs import Pairs, standard_error
 from ..estimators.cox import line_of
 from ..estimators.cumulative import deviation, ecce
+from .clustered import clustered_score
 from .cumulative_test import SMALL, cumulative_pvalue
 from .intervals import deviations_of
 from .testing import CalibrationTest
@@ -27,7 +28,7 @@ class GroupRow:
 
     ``strayed`` is the range of the cumulative curve in standard deviations, and ``pvalue`` that of the range, times the
     number of groups. ``detectable`` is the gap in the mean that so many rows would show in four samples of five.
-    ``small`` says that there are too few rows to judge: Σs(1-s) < 11.
+    ``small`` says that there are too few rows to judge, Σs(1-s) < 11, unless the p-value is small all the same.
     """
 
     name: str
@@ -92,7 +93,7 @@ def group_findings(
     judged = [row for row in rows if not row.small] or list(rows)
     worst = max(judged, key=lambda row: row.strayed).name
     gap = max(judged, key=lambda row: abs(row.gap)).name
-    return GroupFindings(rows, worst, gap, groups_differ(pairs, places, len(names)), confidence)
+    return GroupFindings(rows, worst, gap, groups_differ(pairs, places, len(names), resamples, rng), confidence)
 
 
 def _row(name: str, pairs: Pairs, level: float, count: int, resamples: int, rng: Any) -> GroupRow:
@@ -105,16 +106,18 @@ def _row(name: str, pairs: Pairs, level: float, count: int, resamples: int, rng:
     pvalue = min(1.0, count * cumulative_pvalue(pairs, "ecce", resamples, rng)[0])
     reach = deviations_of(level) * max(error if np.isfinite(error) else 1.0, scale)
     seen = (deviations_of(level) + 0.84) * scale  # 0.84: four samples of five
-    return GroupRow(
-        name, pairs.rows, gap, max(-1.0, gap - reach), min(1.0, gap + reach), strayed, pvalue, seen, spread < SMALL
-    )
+    small = spread < SMALL and pvalue > count * (1 - level)
+    return GroupRow(name, pairs.rows, gap, max(-1.0, gap - reach), min(1.0, gap + reach), strayed, pvalue, seen, small)
 
 
-def groups_differ(pairs: Pairs, places: NDArray[np.int64], count: int) -> CalibrationTest:
+def groups_differ(
+    pairs: Pairs, places: NDArray[np.int64], count: int, resamples: int = 1000, rng: Any = None
+) -> CalibrationTest:
     """Test that all groups share one line: the score test of an intercept and a slope of their own.
 
     Under the line that all rows give, the residuals of each group, and their product with the log-odds, less what the
     common line explains, are χ² with 2(G - 1) degrees of freedom. Groups too small for a slope have an intercept only.
+    Where rows come in clusters, outcomes are drawn from the common line instead (see `clustered`).
     """
     kept = (pairs.scores > 0) & (pairs.scores < 1) & (pairs.weight_array > 0)
     part, group = pairs.take(kept), places[kept]
@@ -132,14 +135,14 @@ def groups_differ(pairs: Pairs, places: NDArray[np.int64], count: int) -> Calibr
     residual = w * (part.outcomes - mean)
     weighted = (design * v[:, None]).T
     projected = extra - design @ np.linalg.lstsq(weighted @ design, weighted @ extra, rcond=None)[0]
-    score = projected.T @ residual
-    if part.clusters is None:
-        spread = (projected * v[:, None]).T @ projected
-    else:
-        sums = np.stack([np.bincount(part.clusters, column) for column in (projected * residual[:, None]).T], axis=1)
-        spread = sums.T @ sums
+    words = "all groups share one line of log-odds"
+    if part.clusters is not None:
+        drawing = np.random.default_rng(0) if rng is None else rng
+        statistic, pvalue, floor = clustered_score(replace(part, scores=mean), projected, resamples, drawing)
+        return CalibrationTest(statistic, pvalue, "score", words, part.n, floor)
+    score, spread = projected.T @ residual, (projected * v[:, None]).T @ projected
     values, vectors = np.linalg.eigh(spread)
     real = values > 1e-8 * max(float(values.max()), 1e-300)
     statistic = float((((vectors[:, real].T @ score) ** 2) / values[real]).sum())
     pvalue = float(chdtrc(int(real.sum()), statistic)) if real.any() else 1.0
-    return CalibrationTest(statistic, pvalue, "score", "all groups share one line of log-odds", part.n)
+    return CalibrationTest(statistic, pvalue, "score", words, part.n)

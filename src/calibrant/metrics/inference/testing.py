@@ -18,7 +18,7 @@ from ..estimators.kernel import skce_of
 from ..estimators.norms import Norm, check_norm
 from ..estimators.two_bin import averaged_two_bin
 from ..views.forecasts import Forecasts, read, select
-from .clustered import clusters_of
+from .clustered import MOST_DRAWN, clustered_score, clusters_of
 from .cumulative_test import cumulative_pvalue, drawn_residuals, null_walks, two_bin_pvalue
 from .intervals import check_resamples
 from .kernel_test import skce_pvalue
@@ -32,7 +32,6 @@ FEW_EVENTS = 20.0  # Σs(1-s) below which twice the gain of a line is no χ²: i
 CLEAR = 1e-3  # a p-value by χ² that is far from any level, and beyond what resamples can tell
 # The kernel test looks at all pairs of rows.
 MOST_KERNEL_ROWS = 2_000
-MOST_DRAWN = 10_000  # rows or clusters beyond which Rao's statistic is χ² enough, and drawing would cost seconds
 
 
 @dataclass(frozen=True)
@@ -230,7 +229,7 @@ def _cox(pairs: Pairs, words: str, norm: Norm, resamples: int, rng: np.random.Ge
     freedom = 2 if float(np.ptp(x)) > 0 else 1
     design = np.stack([np.ones_like(x), x - x.mean()] if freedom == 2 else [np.ones_like(x)], axis=1)
     if pairs.clusters is not None:
-        statistic, pvalue, floor = _clustered_score(pairs, design, resamples, rng)
+        statistic, pvalue, floor = clustered_score(pairs, design, resamples, rng)
         return CalibrationTest(statistic, pvalue, "cox", words, n, floor)
     variance = s * (1 - s)
     if is_whole(w):
@@ -239,7 +238,7 @@ def _cox(pairs: Pairs, words: str, norm: Norm, resamples: int, rng: np.random.Ge
         if float((w * variance).sum()) >= FEW_EVENTS or pvalue < CLEAR:
             return CalibrationTest(statistic, pvalue, "cox", words, n)
     spread = (design * ((w if is_whole(w) else w**2) * variance)[:, None]).T @ design
-    inverse = np.linalg.pinv(spread, hermitian=True)[None]
+    inverse = np.linalg.pinv(spread, hermitian=True)
     statistic = float(_rao((w * (pairs.outcomes - s) @ design)[None], inverse)[0])
     if n > MOST_DRAWN:
         return CalibrationTest(statistic, float(chdtrc(freedom, statistic)), "cox", words, n)
@@ -248,35 +247,15 @@ def _cox(pairs: Pairs, words: str, norm: Norm, resamples: int, rng: np.random.Ge
     return CalibrationTest(statistic, pvalue, "cox", words, n, 1 / (1 + resamples))
 
 
-def _rao(sums: NDArray[Any], inverses: NDArray[Any]) -> Floats:
-    return np.einsum("ri,rij,rj->r", sums, np.broadcast_to(inverses, (len(sums), *inverses.shape[1:])), sums)
-
-
-def _clustered_score(
-    pairs: Pairs, design: Floats, resamples: int, rng: np.random.Generator
-) -> tuple[float, float, float]:
-    """Return Rao's statistic of Σ w(y - s)d of clusters, its p-value, and the smallest that was possible.
-
-    The covariance is made anew of every draw, so that what is compared has the same law (see `clustered`).
-    """
-    known = clusters_of(pairs)
-
-    def statistic(residuals: Floats) -> Floats:
-        inverses = np.linalg.pinv(known.spread(design, residuals), hermitian=True)
-        return _rao(residuals @ design, inverses)
-
-    seen = float(statistic(known.residuals[None])[0])
-    if len(known.first) > MOST_DRAWN and not known.few:
-        return seen, float(chdtrc(design.shape[1], seen)), 0.0
-    larger = sum(int((statistic(drawn) >= seen * (1 - 1e-9)).sum()) for drawn in known.drawn(resamples, rng))
-    return seen, (1 + larger) / (1 + resamples), 1 / (1 + resamples)
+def _rao(sums: NDArray[Any], inverse: NDArray[Any]) -> Floats:
+    return np.einsum("ri,ij,rj->r", sums, inverse, sums)
 
 
 def _spiegelhalter(pairs: Pairs, words: str, norm: Norm, resamples: int, rng: np.random.Generator) -> CalibrationTest:
     z = spiegelhalter_z(pairs)
     if pairs.clusters is not None:
         tilt = (1 - 2 * pairs.scores)[:, None]
-        _, pvalue, floor = _clustered_score(pairs, tilt, resamples, rng)
+        _, pvalue, floor = clustered_score(pairs, tilt, resamples, rng)
         return CalibrationTest(z, pvalue, "spiegelhalter", words, pairs.n, floor)
     return CalibrationTest(z, float(erfc(abs(z) / np.sqrt(2))), "spiegelhalter", words, pairs.n)
 
