@@ -18,20 +18,14 @@ import numpy as np
 from sklearn.calibration import CalibratedClassifierCV
 
 from calibrant import CalibratedModel
-from grid_scores import KEPT, MODELS, ROOT, SETS, SPLITS, StoredModel, load_set, stored, tuned
+from grid_scores import KEPT, MODELS, ROOT, SETS, SPLITS, StoredModel, figures, load_set, stored, tuned
+from grid_small import section
 
 METRICS = ("log-loss", "Brier score", "accuracy")
 THEIRS = ("sigmoid", "isotonic")
 ALLOWED = 5.0  # per cent behind that a cell may be
 JUDGED = KEPT / "judged.json"
 Figures = dict[str, list[float]]
-
-
-def figures(p: np.ndarray, y: np.ndarray) -> list[float]:
-    """Return log-loss, Brier score and accuracy; a zero counts as scikit-learn's `log_loss` counts it."""
-    chosen = np.clip(p[np.arange(len(y)), y], np.finfo(p.dtype).eps, 1.0)
-    brier = float(((p - np.eye(p.shape[1])[y]) ** 2).sum(axis=1).mean())
-    return [float(-np.log(chosen).mean()), brier, float((p.argmax(axis=1) == y).mean())]
 
 
 def judge(model: str, of: str, split: int) -> Figures:
@@ -150,6 +144,7 @@ def page(found: list[Cell]) -> str:
            "| --- | --- | --- | --- | --- | --- | --- | --- |", *late] if late else ["None."]), "",
         "## Log-loss of every cell, per cent behind the better of theirs", "",
         "| | " + " | ".join(SETS) + " |", "| --- |" + " --- |" * len(SETS), *_table(found), "",
+        *section(),
     ])  # fmt: skip
 
 

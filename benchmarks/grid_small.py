@@ -1,0 +1,110 @@
+"""`CalibratedModel` beside `CalibratedClassifierCV` on few rows of other sets than the grid's smallest, wine.
+
+``python benchmarks/grid_small.py``: seven models on samples of 75 to 130 rows, judged on up to 1,500 others, three
+draws each. Goes on where it was stopped (build/grid/small.json); `grid.py` puts what it finds on docs/evidence/grid.md.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_iris, load_wine
+from sklearn.model_selection import train_test_split
+
+from calibrant import CalibratedModel
+from grid_scores import KEPT, MODELS, Stored, StoredModel, all_rows, figures, scores_of
+
+RECORDS = KEPT / "small.json"
+DRAWS = 3
+USED = ("SVC", "naive Bayes", "network", "nearest neighbours", "forest", "logistic regression", "AdaBoost")
+# Rows to learn from; the last two are those on which scikit-learn's isotonic map was seen to win.
+LEARN = {"breast cancer": 90, "segment": 100, "satimage": 100, "penbased": 120, "texture": 130, "vehicle": 100,
+         "twonorm": 80, "banana": 100, "iris": 75, "wine": 89}  # fmt: skip
+SEEN = ("iris", "wine")
+
+
+def draw(of: str, model: str, seed: int) -> Stored:
+    """Return a model trained without each of five folds of few rows, and what it says of others."""
+    x, y = {"iris": load_iris, "wine": load_wine}[of](return_X_y=True) if of in SEEN else all_rows(of)
+    learn, judge = train_test_split(np.arange(len(y)), train_size=LEARN[of], stratify=y, random_state=seed)
+    rows = np.concatenate([learn, judge[:1500]])
+    x, y = x[rows], np.unique(y[rows], return_inverse=True)[1]
+    first, rest = np.arange(len(learn)), np.arange(len(learn), len(rows))
+    return Stored(y, first, rest, scores_of(MODELS[model], x, y, first))
+
+
+def judge(kept: Stored, contenders: dict[str, Any]) -> dict[str, list[float]]:
+    """Return log-loss, Brier score and accuracy of each contender, and rows whose label it gave no chance at all."""
+    y, found = kept.labels[kept.judge], {}
+    for name, contender in contenders.items():
+        p = contender.fit(kept.learn[:, None], kept.labels[kept.learn]).predict_proba(kept.judge[:, None])
+        found[name] = [*figures(p, y), float((p[np.arange(len(y)), y] <= 0).sum())]
+    return found
+
+
+def section() -> list[str]:
+    """Return the part of the page, nothing where it was not run."""
+    if not RECORDS.exists():
+        return []
+    done = json.loads(RECORDS.read_text())
+    lines = [_line(of, [d for key, d in done.items() if key.endswith(f"| {of}")]) for of in LEARN]
+    return [
+        "## Few rows", "",
+        "Is wine, with its 89 rows, a reason to average a map for each fold as `CalibratedClassifierCV` does?",
+        "`python benchmarks/grid_small.py` takes as few rows of other sets, where more are left to judge on: no. Its",
+        "isotonic maps of 18 rows are sure of everything, which pays on iris and wine, where hardly an error is left",
+        "to be made, and costs up to several times the loss elsewhere: the last column counts labels that came true",
+        "after a probability of exactly zero. Per cent behind the better of scikit-learn's two, log-loss; medians over",
+        f"{DRAWS} draws, then over the {len(USED)} models.", "",
+        "| set | rows | behind sigmoid, median % | behind isotonic, median % | behind the better, at worst % | "
+        "isotonic: labels of probability 0 | ours |",
+        "| --- | --- | --- | --- | --- | --- | --- |", *lines, "",
+        "Also tried on these sets (seven models, two draws): the geometric mean of ours and of scikit-learn's isotonic",
+        "ensemble. With a quarter of the say and a floor for the latter it gains .8 % of the log-loss on the mean of",
+        "the first eight, with half of it nothing, and of the cells of wine that are missed most stay so (naive Bayes",
+        "+17 % with half, the network +6 %): five more maps at every answer are not worth that.", "",
+    ]  # fmt: skip
+
+
+def _line(of: str, cells: list[list[dict[str, list[float]]]]) -> str:
+    behind, zeros = [], {"isotonic": 0.0, "calibrant": 0.0}
+    for draws in cells:
+        median = {name: np.median([d[name][0] for d in draws]) for name in draws[0]}
+        both = [100 * (median["calibrant"] / median[name] - 1) for name in ("sigmoid", "isotonic")]
+        behind.append([*both, max(both)])
+        for name in zeros:
+            zeros[name] += sum(d[name][3] for d in draws)
+    first, second, _ = np.median(behind, axis=0)
+    return (
+        f"| {of} | {LEARN[of]} | {first:+.0f} | {second:+.0f} | {max(b[2] for b in behind):+.1f} | "
+        f"{zeros['isotonic']:.0f} | {zeros['calibrant']:.0f} |"
+    )
+
+
+def main() -> None:
+    from sklearn.calibration import CalibratedClassifierCV
+
+    warnings.simplefilter("ignore")
+    done = json.loads(RECORDS.read_text()) if RECORDS.exists() else {}
+    for of in LEARN:
+        for model in USED:
+            key = f"{model} | {of}"
+            if key in done:
+                continue
+            done[key] = []
+            for seed in range(DRAWS):
+                kept = draw(of, model, seed)
+                contenders = {"calibrant": CalibratedModel(StoredModel(kept))} | {
+                    method: CalibratedClassifierCV(StoredModel(kept), method=method)
+                    for method in ("sigmoid", "isotonic")
+                }
+                done[key].append(judge(kept, contenders))
+            RECORDS.write_text(json.dumps(done))
+        print(of, flush=True)
+
+
+if __name__ == "__main__":
+    main()
