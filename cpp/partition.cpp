@@ -54,7 +54,10 @@ std::vector<std::int64_t> best_partition(const double* weights, const double* po
     // Not filled, as that takes long where they are large: every stop writes its own, and no cells are a bin of none.
     const auto best = std::make_unique_for_overwrite<double[]>(most * width);
     const auto choice = std::make_unique_for_overwrite<std::int64_t[]>(most * width);
-    for (std::int64_t m = 0; m < most; ++m) best[m * width] = -std::numeric_limits<double>::infinity();
+    for (std::int64_t m = 0; m < most; ++m) {
+        best[m * width] = -std::numeric_limits<double>::infinity();
+        choice[m * width] = 0;
+    }
     for (std::int64_t stop = 1; stop < width; ++stop) {
         gains(mass.data(), positive.data(), stop, gain.data());
         best[stop] = gain[0];

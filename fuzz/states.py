@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
+import tempfile
 import warnings
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,13 +16,14 @@ import numpy as np
 from calibrant.errors import CalibrantError
 from calibrant.metrics.measuring import Measuring
 from calibrant.metrics.state import State, state
-from calibrant.monitoring import Monitor, OnlineRecalibrator
+from calibrant.monitoring import Monitor, OnlineRecalibrator, Pending
 from calibrant.monitoring.saving import digest_of
 
 from .harness import Finding, attempt
 from .saved import places
 
 Rng = np.random.Generator
+ROOM = Path(tempfile.mkdtemp(prefix="calibrant-fuzz-"))
 VALUES = [
     None,
     True,
@@ -72,6 +75,12 @@ def documents() -> dict[str, tuple[dict[str, Any], Callable[[Any], Any]]]:
         online.step(event, p[:, 2])
     found["monitor"] = (monitor, _watch)
     found["online"] = (online.to_dict(), _answer)
+    pending = Pending()
+    pending.predicted(["a", "b"], p[:2], label="first")
+    pending.labelled(["b"], [1])
+    pending.predicted([1, 2], p[2:4], groups=["x", "y"], sample_weight=[1.0, 2.0])
+    pending.save(ROOM / "saved.json")
+    found["pending"] = (json.loads((ROOM / "saved.json").read_text()), _wait)
     for told, ask in found.values():
         ask(json.loads(json.dumps(told)))  # as it was written it is read
     return found
@@ -133,3 +142,13 @@ def _answer(given: Any) -> Any:
         if not ((answer >= 0) & (answer <= 1)).all():
             raise Finding(f"an online map answers {answer.min()} to {answer.max()}")
     return online
+
+
+def _wait(given: Any) -> Any:
+    (ROOM / "forged.json").write_text(json.dumps(given))
+    pending = Pending.load(ROOM / "forged.json")
+    before = pending.waiting
+    pending.feed(Monitor(), close="drop")
+    if not 0 <= pending.waiting <= before or pending.lost < 0:
+        raise Finding(f"{before} rows waited, then {pending.waiting}")
+    return pending

@@ -89,3 +89,11 @@ def test_values_are_found_among_knots_that_are_nearly_one():
     values = np.array([0.0, 0.5, 1.0])
     _core.isotonic_apply(x, np.zeros(1, np.int64), np.array([0, 3]), knots, values, True, 0.0, 1, out)
     np.testing.assert_array_equal(out[:5, 0], [0.0, 0.0, 0.5, 1.0, 1.0])
+
+
+def test_a_partition_of_weights_that_are_no_numbers_stays_within_its_cells():
+    """Where no start is better than another, the way back ends at the first cell."""
+    for weights in (np.full(6, np.nan), np.full(6, np.inf), np.zeros(6)):
+        bounds = _core.best_partition(weights, weights, 4)
+        assert len(bounds) == 3
+        assert ((bounds >= 0) & (bounds < 6)).all()

@@ -3,11 +3,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrant.cells.pairs import Pairs
+from calibrant.cells.pairs import Cells, Pairs
 from calibrant.errors import InvalidInput
 from calibrant.metrics.estimators.calibration_error import ESTIMATORS
 from calibrant.metrics.estimators.sweep import sweep_cells
 from calibrant.metrics.inference.replicates import Replicates, from_rows, prefix
+from calibrant.metrics.inference.resampling import resamples_of
 
 
 @given(st.integers(0, 10**6), st.integers(2, 60), st.sampled_from([1, 2, "max"]))
@@ -86,3 +87,25 @@ def test_fractional_weights_follow_plain_edges(rng):
         for bins in (2, 5, 9):
             plain = ESTIMATORS["binned"](pairs, bins=bins, edges=edges)
             assert many.binned(bins, edges)[0] == pytest.approx(plain, abs=1e-12)
+
+
+def test_a_few_groups_of_many_rows_are_swept_from_group_to_group(rng):
+    """A hundred thousand tied scores are no reason to try a hundred thousand bins one by one."""
+    scores, weights = np.sort(rng.random(12)), np.r_[np.ones(6, int), 100_000, np.ones(5, int)]
+    outcomes = np.sort(rng.random((3, 12)), axis=1).round(1) * weights
+    outcomes = outcomes.round()
+    many = Replicates(
+        scores[None], prefix(weights[None]).astype(int), prefix(outcomes), prefix(weights * scores - outcomes)
+    )
+    for edges in ("equal_width", "equal_mass"):
+        values, chosen = many.sweep(edges)
+        for i in range(3):
+            plain = sweep_cells(Cells(scores, weights * 1.0, outcomes[i]), edges=edges)
+            assert (values[i], chosen[i]) == pytest.approx((plain.error, plain.bins))
+
+
+def test_more_rows_than_a_block_holds_are_resampled_one_at_a_time(rng, monkeypatch):
+    monkeypatch.setattr("calibrant.metrics.inference.resampling.BLOCK", 40)
+    p = rng.random(101)
+    blocks = list(resamples_of(Pairs(p, (rng.random(101) < p) * 1.0), 19, np.random.default_rng(0)))
+    assert [many.count for many in blocks] == [1] * 19

@@ -241,3 +241,34 @@ def test_a_changed_file_of_what_waits_is_refused(tmp_path):
     strange.labelled(["a"], [float("nan")])
     with pytest.raises(InvalidInput, match="cannot be saved"):
         strange.save(path)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"lost": None, "batches": []},
+        {"lost": -1, "batches": []},
+        {"lost": 0, "batches": None},
+        {"lost": 0, "batches": [[1, 2]]},
+        {"lost": 0, "batches": [["first", 5, [0.5], None, None, []]]},
+        {"lost": 0, "batches": [["first", [["a"]], [0.5], None, None, []]]},
+        {"lost": 0, "batches": [["first", ["a"], 0.5, None, None, []]]},
+        {"lost": 0, "batches": [["first", ["a"], [0.5], 3, None, []]]},
+        {"lost": 0, "batches": [["first", ["a"], [0.5], None, None, [["a"]]]]},
+        {"lost": 0, "batches": [["first", ["a"], [0.5], None, None, 7]]},
+    ],
+)
+def test_forged_predictions_are_refused(tmp_path, body):
+    """With a true digest: whoever forges a file can write it."""
+    told = {"kind": "calibrant pending", "format": 1, "digest": digest_of(body), **body}
+    (tmp_path / "forged.json").write_text(json.dumps(told))
+    with pytest.raises(CalibrantError):
+        Pending.load(tmp_path / "forged.json")
+
+
+@pytest.mark.parametrize("ids", [5, [["a"], ["b"]], [{}, {}]])
+def test_ids_that_name_no_rows_are_refused(ids):
+    with pytest.raises(InvalidInput, match="ids"):
+        Pending().predicted(ids, [0.2, 0.3])
+    with pytest.raises(InvalidInput, match="ids"):
+        Pending().labelled(ids, [0, 1])

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import FileProblem, InvalidInput
+from ..errors import FileProblem, InvalidInput, reading_state
+from ..parameters import Integer
 from ..validation import as_array
 from .monitor import Monitor
 from .saving import FORMAT, digest_of, read_document, write_document
@@ -63,9 +64,9 @@ class Pending:
 
     def predicted(self, ids: Any, p: Any, *, groups: Any = None, sample_weight: Any = None, label: str = "") -> None:
         """Keep the predictions of a batch; each row has an id of its own."""
-        names = as_array(ids, "ids")[0].tolist()
-        values, _ = as_array(p, "p")
-        own, weights = (None if part is None else as_array(part, "groups")[0] for part in (groups, sample_weight))
+        names, values = _ids(ids), _rows(p, "p")
+        own = None if groups is None else _rows(groups, "groups")
+        weights = None if sample_weight is None else _rows(sample_weight, "sample_weight")
         lengths = {len(part) for part in (values, own, weights) if part is not None} | {len(names)}
         if len(lengths) > 1:
             raise InvalidInput("ids, p, groups and weights differ in length", seen=", ".join(map(str, lengths)))
@@ -78,7 +79,7 @@ class Pending:
 
     def labelled(self, ids: Any, y: Any) -> None:
         """Take labels as they arrive, in any order."""
-        names, labels = as_array(ids, "ids")[0].tolist(), as_array(y, "y")[0].tolist()
+        names, labels = _ids(ids), _rows(y, "y").tolist()
         if len(names) != len(labels):
             raise InvalidInput("ids and y differ in length", seen=f"{len(names)} and {len(labels)}")
         unknown = [name for name in names if name not in self._home]
@@ -130,21 +131,43 @@ class Pending:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Pending:
         """Return what `save` wrote; a file that was changed since is refused."""
-        told = read_document(path)
+        told = read_document(path, most=None)
         known = isinstance(told, dict) and told.get("kind") == KIND and told.get("format") == FORMAT
         body: dict[str, Any] = {name: told.get(name) for name in ("lost", "batches")} if known else {}
         if not known or digest_of(body) != told.get("digest"):
             raise FileProblem(f"{os.fspath(path)} is no saved Pending, or was changed", allowed=f'"kind": "{KIND}"')
-        made = cls()
-        made.lost = body["lost"]
-        for label, ids, p, groups, weights, outcomes in body["batches"]:
-            made.predicted(ids, p, groups=groups, sample_weight=weights, label=label)
-            if outcomes:
-                made.labelled(*zip(*outcomes, strict=True))
-        return made
+        with reading_state("saved Pending"):
+            made = cls()
+            made.lost = int(body["lost"])
+            good = Integer(0).accepts(body["lost"])
+            for label, ids, p, groups, weights, outcomes in body["batches"]:
+                good &= isinstance(label, str) and isinstance(ids, list) and isinstance(outcomes, list)
+                made.predicted(ids, p, groups=groups, sample_weight=weights, label=label)
+                if outcomes:
+                    made.labelled(*zip(*outcomes, strict=True))
+            if not good:
+                raise FileProblem("this is no saved Pending", seen="values of another kind")
+            return made
 
     def _ready(self, close: str | None) -> Iterator[_Waiting]:
         for number, batch in enumerate(list(self._batches)):
             if len(batch.outcomes) < len(batch.ids) and not (close == "drop" and number == 0):
                 return
             yield batch
+
+
+def _rows(values: Any, name: str) -> Any:
+    """Return an array with a row of each prediction."""
+    found, _ = as_array(values, name)
+    if not found.ndim:
+        raise InvalidInput(f"{name} must have an entry for each row", seen=repr(values)[:60])
+    return found
+
+
+def _ids(values: Any) -> list[Hashable]:
+    """Return the names of rows, by which labels are told to which they belong."""
+    found = _rows(values, "ids").tolist()
+    wrong = [name for name in found if not isinstance(name, Hashable)]
+    if wrong:
+        raise InvalidInput("ids must be texts or numbers, one for each row", seen=repr(wrong[0])[:60])
+    return found

@@ -37,15 +37,15 @@ def write_document(path: str | os.PathLike[str], document: dict[str, Any]) -> No
         out.write((json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n").encode())
 
 
-def read_document(path: str | os.PathLike[str]) -> Any:
-    """Read JSON, and nothing that only resembles it."""
+def read_document(path: str | os.PathLike[str], most: int | None = MOST_BYTES) -> Any:
+    """Read JSON of at most so many bytes, and nothing that only resembles it."""
     try:
         with open(path, "rb") as file:
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(-1 if most is None else most + 1)
     except OSError as error:
         raise FileProblem(f"cannot read {os.fspath(path)}", seen=error.strerror or str(error)) from error
-    if len(data) > MOST_BYTES:
-        raise FileProblem(f"{os.fspath(path)} is too large to be a saved monitor", seen=f"over {MOST_BYTES:,} bytes")
+    if most is not None and len(data) > most:
+        raise FileProblem(f"{os.fspath(path)} is too large to be a saved monitor", seen=f"over {most:,} bytes")
     try:
         return json.loads(data, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:

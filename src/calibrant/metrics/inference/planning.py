@@ -110,7 +110,7 @@ def _power(
     values = []
     for curve in (1.0, exponent):
         parts = []
-        for rows in np.array_split(np.arange(repeats), max(1, repeats * n // 1_000_000)):
+        for rows in np.array_split(np.arange(repeats), max(1, min(repeats, repeats * n // 1_000_000))):
             s = rng.random((len(rows), n)) if law is None else rng.choice(law, (len(rows), n))
             parts.append(from_rows(s, rng.random(s.shape) < s**curve).sweep("equal_mass", norm)[0])
         values.append(np.concatenate(parts))

@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...cells.pairs import Cells
 from ...errors import InvalidInput
+from ..estimators.sweep import sweep_cells
 
 __all__ = ["Replicates", "from_rows"]
 
@@ -114,7 +116,8 @@ class Replicates:
         values, chosen = self.binned(1, edges, norm), np.ones(self.count, np.int64)
         alive, bins = np.arange(self.count), 1
         most = self._most_bins(edges)
-        while len(alive) and bins < most:
+        groups = most if self.joins is not None else min(most, self.mass.shape[1])
+        while len(alive) and bins < groups:
             bins += 1
             weight, events, excess = self.sums(bins, edges, alive)
             keep = _monotone(weight, events)
@@ -122,7 +125,15 @@ class Replicates:
             values[alive] = _norm(weight if len(weight) == 1 else weight[keep], excess, norm)
             chosen[alive] = bins
         chosen[alive] = self._rows()
+        for i in alive[: 0 if bins == most else None].tolist():  # most bins are empty: one by one, from group to group
+            chosen[i], values[i] = sweep_cells(self._cells(i), norm=norm, edges=edges)  # pyright: ignore[reportArgumentType]
         return values, chosen
+
+    def _cells(self, replicate: int) -> Cells:
+        scores, mass = (part[replicate if len(part) > 1 else 0] for part in (self.scores, self.mass))
+        weights = np.diff(mass).astype(np.float64)
+        drawn = weights > 0
+        return Cells(scores[drawn], weights[drawn], np.diff(self.events[replicate])[drawn])
 
     def _most_bins(self, edges: str) -> int:
         # Beyond this number every group of tied scores is a bin of its own, and more bins change nothing.

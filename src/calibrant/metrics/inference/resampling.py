@@ -139,7 +139,7 @@ def resamples_of(pairs: Pairs, resamples: int, rng: np.random.Generator) -> Iter
         return
     nothing = np.empty((pairs.n, 0))  # the kernel can also sum columns of the rows
     seeds = rng.integers(0, 2**64, resamples, dtype=np.uint64)
-    for part in np.array_split(seeds, max(1, -(-resamples * pairs.n // BLOCK))):
+    for part in np.array_split(seeds, max(1, min(resamples, -(-resamples * pairs.n // BLOCK)))):
         mass, events, excess = (np.empty((len(part), shared.shape[1] + 1)) for _ in range(3))
         sums = np.empty((len(part), 0))
         _core.resample_sums(
