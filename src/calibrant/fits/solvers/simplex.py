@@ -129,10 +129,11 @@ class _Search(NamedTuple):
 
     def step(self, here: Sums, w: Array, x: Array) -> _Step:
         """Return the next step from here."""
+        plain = _newton_step(here, w, x, self.low, self.high)
         if self.valley is None or not self.valley.applies(here, w, x):
-            return _newton_step(here, w, x, self.low, self.high)
-        turned = self.valley.turned(here, w, x)
-        return _newton_step(turned, w, x, self.low, self.high)._replace(turned=True)
+            return plain
+        step = _newton_step(self.valley.turned(here, w, x), w, x, self.low, self.high)
+        return plain if self.valley.on_border(w, step.weights) else step._replace(turned=True)
 
     def reached(self, w: Array, x: Array, step: _Step, size: float) -> tuple[Array, Array]:
         """Return where so much of a step ends."""

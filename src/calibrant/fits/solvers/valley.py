@@ -56,6 +56,10 @@ class Valley(NamedTuple):
         hessian[m, m] += 2.0 * slope * weight / away**2
         return Sums(sums.value, jacobian.T @ sums.gradient, hessian)
 
+    def on_border(self, w: Array, step: Array) -> bool:
+        """Whether a step goes along the border where the other part has no weight: there w₁ is no matter of x."""
+        return bool(w[self.same] == 0.0 and step[self.same] <= 0.0)
+
     def reached(self, x: Array, omega: Array, moved: Array) -> tuple[Array, Array]:
         """Return the weights and x that a step from x ends at: no further than where the other part has no weight."""
         before, away = float(x[0]), float(moved[0])

@@ -113,14 +113,18 @@ class BestEnsemble:
 def best_ensemble(data: Data, loss: str) -> BestEnsemble:
     """Find the best temperature and weights of w₁ softmax(z / T) + w₂ softmax(z) + w₃ / K."""
     mixing = Mixing(ENSEMBLE, loss)
-    near = best_temperature(data.surveyed(_PILOT_ROWS), loss)
-    alone, found = together(  # side by side, the mixture from what the pilot says of the temperature alone
-        data,
-        [
-            partial(best_temperature, loss=loss),
-            partial(best_mixture, mixing=mixing, alone=near.beta, bounds=near.bounds),
-        ],
-    )
+    if data.in_memory and data.n <= 2 * _PILOT_ROWS:
+        alone = best_temperature(data, loss)
+        found = best_mixture(data, mixing, alone.beta, alone.bounds)
+    else:  # side by side, the mixture from what the pilot says of the temperature alone
+        near = best_temperature(data.surveyed(_PILOT_ROWS), loss)
+        alone, found = together(
+            data,
+            [
+                partial(best_temperature, loss=loss),
+                partial(best_mixture, mixing=mixing, alone=near.beta, bounds=near.bounds),
+            ],
+        )
     passes = alone.passes + found.passes
     if found.value < alone.after - _ROUNDING * abs(alone.after):
         beta = float(np.exp(found.beside[0]))
