@@ -96,7 +96,7 @@ def verdict(found: list[Cell], what: str) -> str:
     late = sorted({c.name for c in found for m in METRICS if c.behind(m, "the better") > ALLOWED})
     behind = [f"{m} beside {t} ({value:+.1f} %)" for (m, t), value in medians.items() if value > 0]
     first = f"is missed for {', '.join(behind)}" if behind else "is met for log-loss, Brier score and accuracy"
-    second = f"is missed in {len(late)} of {len(found)} cells" if late else "is met"
+    second = f"is missed in {len(late)} of {len(found)} cells ({', '.join(late)})" if late else "is met"
     figures_ = ", ".join(f"{m} {value:+.1f} %" for m, value in better.items())
     return (
         f"{what} ({len(found)} cells): the goal of being at least as good as either method of `CalibratedClassifierCV` "

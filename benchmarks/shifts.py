@@ -212,7 +212,7 @@ def page() -> None:
         "",
         "## Groups",
         "",
-        "`ByGroup(make('platt'))` on half of the rows, judged on the others. Hospitals have 30 to 3,000 rows to fit on.",
+        "`ByGroup(make('platt'))` on half of the rows, judged on the others. Hospitals have 30 to 3,000 to fit on.",
         "",
         *parts[1],
         "",
