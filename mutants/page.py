@@ -14,10 +14,11 @@ LEAST = 0.95  # the share of changes that must be noticed
 NOTICED = ("failed", "crashed", "slow")
 
 
-def outcomes(path: Path) -> dict[str, str]:
-    """Return the last known outcome of every change."""
+def outcomes(path: Path, *, first: bool = False) -> dict[str, str]:
+    """Return the last known outcome of every change, or the first: before tests were written for it."""
     lines = path.read_text().splitlines() if path.exists() else []
-    return {found["key"]: found["outcome"] for found in map(json.loads, lines)}
+    known = [json.loads(line) for line in lines]
+    return {found["key"]: found["outcome"] for found in (reversed(known) if first else known)}
 
 
 def reasons() -> dict[str, tuple[bool, str]]:
@@ -30,8 +31,13 @@ def reasons() -> dict[str, tuple[bool, str]]:
     return found
 
 
-def write(changes: list[Change], known: dict[str, str], seed: int) -> int:
-    """Write the page and return 0 where enough changes are noticed and all have been tried."""
+def write(
+    changes: list[Change], known: dict[str, str], seed: int, fresh: list[Change], at_first: dict[str, str]
+) -> int:
+    """Write the page and return 0 where enough changes are noticed and all have been tried.
+
+    ``fresh`` are changes of another seed, and ``at_first`` their first outcomes: no test was written for them before.
+    """
     tried = [c for c in changes if known.get(c.key, "does not compile") != "does not compile"]
     noticed = [c for c in tried if known[c.key] in NOTICED]
     survivors = [c for c in tried if known[c.key] == "survived"]
@@ -42,7 +48,12 @@ def write(changes: list[Change], known: dict[str, str], seed: int) -> int:
     good = share >= LEAST and not missing
     PAGE.write_text(
         "\n".join(
-            [*_head(tried, noticed, same, share, missing, good, seed), *_tables(tried, known), *_list(survivors, why)]
+            [
+                *_head(tried, noticed, same, share, missing, good, seed),
+                *_fresh(fresh, at_first),
+                *_tables(tried, known),
+                *_list(survivors, why),
+            ]
         )
     )
     print(f"{len(noticed)} of {len(tried)} noticed, {len(same)} change nothing: {share:.1%}; {missing} not tried")
@@ -58,14 +69,32 @@ def _head(
         "# Mutants",
         "",
         f"**Verdict: {verdict}.** Of {len(tried)} small changes to the code, the tests notice {len(noticed)} "
-        f"({len(noticed) / max(1, len(tried)):.1%}). {len(same)} of the others change nothing that a caller could see; "
-        f"without those the share is {share:.1%} (asked for: {LEAST:.0%}).{left}",
+        f"({len(noticed) / max(1, len(tried)):.1%}). {len(same)} of the others give the same answers to any input "
+        f"(argued below); without those the share is {share:.1%} (asked for: {LEAST:.0%}).{left}",
         "",
         f"`make mutants` draws the changes by a seed (here {seed}) from the rooms that compute numbers and from the",
         "compiled core, makes one at a time in a copy of the tree and runs the tests that reach its line, those of its",
-        "room first (at most 20 s of them). Noticed means that a test fails, that the process ends or that the",
+        "room first (at most 60 s of them). Noticed means that a test fails, that the process ends or that the",
         "tests take five times as long. The page is written by `python -m mutants`; outcomes are kept in",
         "`mutants/outcomes.jsonl`, reasons in `mutants/survivors.txt`.",
+        "",
+        "How survivors count: one is left out of the share only where its reason below says why no input could give",
+        "another answer, but for rounding. A change of a tolerance, of a limit of rounds, of a start or of how long",
+        "a search takes counts as not noticed, though answers agree. Tests that read `../shared` do not run here.",
+        "",
+    ]
+
+
+def _fresh(changes: list[Change], at_first: dict[str, str]) -> list[str]:
+    """Say what became of another sample, for which no test had been written."""
+    tried = [c for c in changes if at_first.get(c.key, "does not compile") != "does not compile"]
+    noticed = sum(at_first[c.key] in NOTICED for c in tried)
+    if not tried:
+        return []
+    return [
+        f"**Of changes that no test was written for** (another seed; {len(tried)} of {len(changes)} drawn were tried)",
+        f"the tests noticed {noticed} ({noticed / len(tried):.1%}); survivors of any kind are not noticed. The share",
+        "above is that of changes whose survivors have been looked at; this one says what to expect of the next.",
         "",
     ]
 

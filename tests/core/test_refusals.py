@@ -97,3 +97,49 @@ def test_a_partition_of_weights_that_are_no_numbers_stays_within_its_cells():
         bounds = _core.best_partition(weights, weights, 4)
         assert len(bounds) == 3
         assert ((bounds >= 0) & (bounds < 6)).all()
+
+
+def test_shapes_are_checked_one_by_one():
+    with pytest.raises(ValueError, match="do not fit"):
+        _core.best_quadratic(np.eye(3), np.ones(3), np.ones(4))
+    with pytest.raises(ValueError, match="do not fit"):
+        _core.best_quadratic(np.ones((3, 4)), np.ones(3), np.ones(3))
+    cells, starts = np.linspace(-1, 1, 6), np.array([0, 6])
+    for weights, outcomes in ((np.ones(5), np.ones(6)), (np.ones(6), np.ones(5))):
+        with pytest.raises(ValueError, match="do not fit"):
+            _core.imax(cells, weights, outcomes, starts, 3, False, np.ones((1, 3)), 1)
+    for starts in ([0, 3, 2], [-1, 1, 3]):
+        with pytest.raises(ValueError, match=r"rise|outside"):
+            _core.add_class_kernels(
+                np.zeros((2, 3)),
+                np.zeros(3),
+                None,
+                np.array(starts),
+                0,
+                None,
+                1.0,
+                1,
+                np.zeros((2, 1)),
+                np.zeros((2, 2)),
+            )
+
+
+def test_the_log_odds_of_the_top_class_count_every_other(rng):
+    z = rng.normal(size=(200, 5))
+    p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    top = p.max(axis=1)
+    np.testing.assert_allclose(_core.top_log_odds(z, 1), np.log(top / (1 - top)), rtol=1e-10)
+
+
+@pytest.mark.parametrize("edges", [1, 5, 11, 23])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_binned_answers_of_many_classes_are_looked_up_in_their_tables(rng, edges, kind):
+    z = rng.normal(size=(40, 19)).astype(kind)
+    borders = np.sort(rng.uniform(-6, 2, size=(19, edges)), axis=1)
+    table = rng.random((19, edges + 1))
+    p = np.exp(z.astype(float)) / np.exp(z.astype(float)).sum(axis=1, keepdims=True)
+    odds = np.log(p / (1 - p))
+    wanted = np.stack([table[c][np.searchsorted(borders[c], odds[:, c], side="right")] for c in range(19)], axis=1)
+    out = np.empty_like(z)
+    _core.bin_lift(z, borders, table, False, 1, out)
+    np.testing.assert_allclose(out, wanted, rtol=1e-6)
