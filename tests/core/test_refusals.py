@@ -100,6 +100,13 @@ def test_a_partition_of_weights_that_are_no_numbers_stays_within_its_cells():
 
 
 def test_shapes_are_checked_one_by_one():
+    for weights, positives, bins in (
+        (np.ones(3), np.ones(4), 2),
+        (np.ones(0), np.ones(0), 2),
+        (np.ones(3), np.ones(3), 0),
+    ):
+        with pytest.raises(ValueError, match="do not fit"):
+            _core.best_partition(weights, positives, bins)
     with pytest.raises(ValueError, match="do not fit"):
         _core.best_quadratic(np.eye(3), np.ones(3), np.ones(4))
     with pytest.raises(ValueError, match="do not fit"):
