@@ -238,3 +238,21 @@ def test_the_covariance_of_drawn_clusters_is_the_one_said(rng):
     share = float(known.share_of(known.residuals))
     assert 0.1 < share < 1
     assert np.cov(sums.T) == pytest.approx(known.alone(design) + share * known.together(design), rel=0.05, abs=0.3)
+
+
+def test_figures_say_where_their_intervals_fall_short(rng):
+    y, p = calibrated(rng, 4000, 0.01)
+    found = measure(y, p, resamples=39)
+    assert "of the rows lie in one bin" in found.metrics["ece"].note
+    assert "one place decides it" in measure(y, p, profile="risk", resamples=39).metrics["emax"].note
+    even = rng.random(2000)
+    assert not measure((rng.random(2000) < even).astype(int), even, resamples=39).metrics["ece"].note
+
+
+def test_spiegelhalter_keeps_its_level_where_events_are_rare():
+    found = [
+        calibration_test(*calibrated(np.random.default_rng(s), 200, 0.02), method="spiegelhalter", resamples=99)
+        for s in range(200)
+    ]
+    # 5 % of 200 are 10, with a standard deviation of 3.1; by the normal law it was 8 to 11 %
+    assert sum(one.rejects() for one in found) <= 10 + 2.5 * 3.1

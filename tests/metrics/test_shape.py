@@ -132,3 +132,13 @@ def test_classes_in_words(rng):
     for scale, words in ((2.0, "over-confident (mean confidence"), (0.5, "under-confident (mean confidence")):
         p = np.exp(scale * z) / np.exp(scale * z).sum(axis=1, keepdims=True)
         assert words in calibrant.measure(y, p, resamples=99).verdict
+
+
+def test_what_is_wrong_everywhere_is_not_wrong_in_places():
+    """Rare events that come more often than was said: X² of few events is large, but no range stands out."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        p = expit(rng.normal(-3.6, 1.2, 2500))
+        y = (rng.random(2500) < expit(logit(p) + 0.4)).astype(float)
+        found = shape_of(Pairs(p, y))
+        assert found.kind != "in_places" or all(part.rows < 0.9 * 2500 for part in found.ranges)

@@ -28,8 +28,12 @@ def facts(data: Dataset, rows: Rows) -> dict[str, Any]:
         found["labels"], found["outcomes_not_known"] = rows.labels.shape[1], int(np.isnan(rows.labels).sum())
         return found
     p = softmax(as_scores(rows.scores, data.kind).logits)
-    found["exact_zeros"], found["exact_ones"] = int((p == 0).sum()), int((p == 1).sum())
-    found["tied_rows"] = int(((p == p.max(axis=1, keepdims=True)).sum(axis=1) > 1).sum())
+    said = p[:, 1] if scores.ndim == 1 else p
+    found["exact_zeros"], found["exact_ones"] = int((said == 0).sum()), int((said == 1).sum())
+    if scores.ndim == 1:
+        found["distinct_scores"] = len(np.unique(scores))
+    else:
+        found["tied_rows"] = int(((p == p.max(axis=1, keepdims=True)).sum(axis=1) > 1).sum())
     if rows.groups is not None:
         found["groups"] = len(np.unique(rows.groups))
     if rows.labels is not None:

@@ -81,6 +81,13 @@ class Measurement:
         return self.curve.view == "event"
 
     @property
+    def subject(self) -> str:
+        """What has the probabilities, in words: one event, so many labels, or so many classes."""
+        if self.labels is not None:
+            return f"{self.n_classes} labels"
+        return "one event" if self.is_event else f"{self.n_classes} classes"
+
+    @property
     def rate_name(self) -> str:
         """What ``rate`` is: "accuracy" or "event_rate"."""
         return "event_rate" if self.is_event else "accuracy"
@@ -134,10 +141,8 @@ class Measurement:
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
     def __repr__(self) -> str:
-        what = "one event" if self.is_event else f"{self.n_classes} classes"
-        what = f"{self.n_classes} labels" if self.labels is not None else what
         level = round(100 * self.rate.confidence)
-        lines = [f"Measurement of {self.n:,} rows, {what}", f"  {self.verdict}", ""]
+        lines = [f"Measurement of {self.n:,} rows, {self.subject}", f"  {self.verdict}", ""]
         wide = max(14, *(2 + len(name) for name in self.figures))
         lines.append(f"  {'':<{wide}}{'norm':>5}{'value':>9}   {level} % interval")
         notes = list(dict.fromkeys(found.note for found in self.figures.values() if found.note))

@@ -259,7 +259,7 @@ def _what(before: Measurement | None) -> str:
     """What was measured, in words."""
     if before is None:
         return ""
-    return f"{before.n:,} rows of " + ("one event" if before.is_event else f"{before.n_classes} classes")
+    return f"{before.n:,} rows of {before.subject}"
 
 
 def _fact_table(facts: Mapping[str, Any]) -> tuple[list[str], list[tuple[str, list[Any]]]]:

@@ -26,6 +26,8 @@ CLEAR = 3.84
 FEW_GAPS = 0.2
 # Standard errors of a gap that is spoken of: among all ranges of 20 groups, chance reaches them in 4 of 100 samples.
 SEEN = 3.5
+# A range with more of all rows is no place.
+MOST_ROWS = 0.9
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,8 @@ def shape_of(pairs: Pairs) -> Shape:
     1. The line log-odds of the frequency = a + b·log-odds of the score is fitted (Cox 1958), and the shift with b = 1.
     2. Where Pearson's X² of at most 20 groups of equal mass about the line, less its degrees of freedom, is larger than
        what the line gained (twice the log-likelihood), no line describes it: it is wrong **in places**, which are the
-       ranges of neighbouring groups with the largest gap of either sign in standard errors, where that is at least 3.5.
+       ranges of neighbouring groups with the largest gap of either sign in standard errors, where that is at least 3.5
+       and one of them leaves out a tenth of the rows.
     3. Where the line is not clearly better than the shift (χ² at 5 %), or gaps of one sign are less than a fifth of all
        gaps of the line, it is **too high** or **too low**.
     4. Else the sign changes at one score. Slope b < 0: **upside down**; b < 1: **too extreme**, that is too high above
@@ -95,8 +98,9 @@ def shape_of(pairs: Pairs) -> Shape:
     x = _log_odds(fine)
     shift, line = _fit(fine, x, slope=False), _fit(fine, x, slope=True)
     gained = _likelihood(fine, x, line) - _likelihood(fine, x, (0.0, 1.0))
-    if _left(coarse, line) > 2 * gained:
-        return Shape("in_places", _places(coarse) or everything)
+    places = _places(coarse) if _left(coarse, line) > 2 * gained else ()
+    if len(places) > 1 or (places and places[0].rows < MOST_ROWS * everything[0].rows):
+        return Shape("in_places", places)
     if 2 * (_likelihood(fine, x, line) - _likelihood(fine, x, shift)) < CLEAR:
         return Shape("too_low" if shift[0] > 0 else "too_high", everything)
     gaps = fine.weights * (expit(line[0] + line[1] * x) - expit(x))

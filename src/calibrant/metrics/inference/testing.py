@@ -97,8 +97,8 @@ def calibration_test(
         (Arrieta-Ibarra et al. 2022). "two_bin": the averaged two-bin error by drawn outcomes. "cox": that intercept and
         slope of Cox's line are 0 and 1, by the likelihood ratio, or Rao's score of drawn outcomes where events are few.
         "spiegelhalter": z = Σ(y - s)(1 - 2s) / √Σ(1 - 2s)² s(1 - s), two-sided (1986); sees over- and
-        under-confidence, blind to what cancels. "skce": the kernel test of the whole vector (Widmann et al. 2019),
-        by consistency resampling too.
+        under-confidence, blind to what cancels; by drawn outcomes where events are few. "skce": the kernel test of the
+        whole vector (Widmann et al. 2019), by consistency resampling too.
     view : "top_label" or a class
         What all but "skce" test; one event's probabilities are taken as they are.
     norm : {1, 2, "max"}
@@ -257,7 +257,15 @@ def _spiegelhalter(pairs: Pairs, words: str, norm: Norm, resamples: int, rng: np
         tilt = (1 - 2 * pairs.scores)[:, None]
         _, pvalue, floor = clustered_score(pairs, tilt, resamples, rng)
         return CalibrationTest(z, pvalue, "spiegelhalter", words, pairs.n, floor)
-    return CalibrationTest(z, float(erfc(abs(z) / np.sqrt(2))), "spiegelhalter", words, pairs.n)
+    normal = float(erfc(abs(z) / np.sqrt(2)))
+    s, w = pairs.scores, pairs.weight_array
+    few = pairs.draws is None and float((w * s * (1 - s)).sum()) < FEW_EVENTS and pairs.n <= MOST_DRAWN
+    if not few or normal < CLEAR:
+        return CalibrationTest(z, normal, "spiegelhalter", words, pairs.n)
+    tilt = 1 - 2 * s
+    seen, null = abs(w * (pairs.outcomes - s) @ tilt), np.abs(drawn_residuals(w, s, resamples, rng) @ tilt)
+    pvalue = (1 + int((null >= seen * (1 - 1e-9)).sum())) / (1 + resamples)
+    return CalibrationTest(z, pvalue, "spiegelhalter", words, pairs.n, 1 / (1 + resamples))
 
 
 def spiegelhalter_z(pairs: Pairs) -> float:
