@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from calibrant import make
+from calibrant.arrays import softmax
 from calibrant.registry import names
 
 K = 4
@@ -40,8 +41,7 @@ def fitted(name, kind="float64", inputs="logits"):
     z, y = scores_of(name)
     rows = np.asarray(z, dtype=kind)
     if inputs == "probabilities":
-        e = np.exp(rows - rows.max(axis=1, keepdims=True))
-        rows = (e / e.sum(axis=1, keepdims=True)).astype(kind)
+        rows = softmax(rows)
     parameters = {} if name in ("kcal", "kcal-linear") else {"inputs": inputs}
     return quietly(make(name, **parameters), rows, y)
 

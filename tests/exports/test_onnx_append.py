@@ -5,6 +5,7 @@ import pytest
 from tests.exports.export_cases import quietly
 
 from calibrant import CalibrantError, PlattScaling, export, make
+from calibrant.arrays import softmax
 
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
@@ -104,6 +105,19 @@ def test_a_classifier_keeps_its_labels_its_names_and_its_zipmap(words):
     assert (np.asarray(found["label"]) == classes[answer.argmax(axis=1)]).all()
 
 
+def test_ties_are_broken_by_the_scores():
+    from calibrant.exports import append_to_model
+
+    x, z, y = rows()
+    p = softmax(z)
+    calibrator = quietly(make("hb-mass-s", bins=3, inputs="probabilities"), p, y)
+    answer = calibrator.predict_proba(p)
+    tied = (answer == answer.max(axis=1, keepdims=True)).sum(axis=1) > 1
+    assert tied.sum() > 5
+    assert (answer.argmax(axis=1) != calibrator.predict(p)).any()
+    assert (run(append_to_model(calibrator, classifier(None)), x)["label"] == calibrator.predict(p)).all()
+
+
 def test_a_map_of_logits_does_not_follow_probabilities():
     from calibrant.exports import append_to_model
 
@@ -145,5 +159,18 @@ def test_bad_models(tmp_path):
     (tmp_path / "bad.onnx").write_bytes(b"nothing of the kind")
     with pytest.raises(CalibrantError, match="is no ONNX model"):
         append_to_model(calibrator, tmp_path / "bad.onnx")
-    with pytest.raises(CalibrantError, match="opset is too old"):
-        append_to_model(calibrator, network(softmax=False, opset=9))
+    strange = network(softmax=False, opset=9)
+    strange.graph.node[0].op_type = "Nothing"
+    with pytest.raises(CalibrantError, match=r"opset is too old .* and onnx could not convert it"):
+        append_to_model(calibrator, strange)
+
+
+@pytest.mark.parametrize("softmax", [False, True])
+def test_an_old_opset_is_raised(softmax):  # converters of scikit-learn's models take the lowest that will do
+    from calibrant.exports import append_to_model
+
+    x, z, y = rows()
+    calibrator = quietly(make("ts"), z, y)
+    found = run(append_to_model(calibrator, network(softmax=softmax, opset=9)), x)
+    answer = found["scores" if softmax else "probabilities"]
+    np.testing.assert_allclose(answer, calibrator.predict_proba(z), rtol=0, atol=1e-5)

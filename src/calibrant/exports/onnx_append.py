@@ -15,6 +15,7 @@ from .onnx_graph import onnx_model
 __all__ = ["append_to_model"]
 
 _PREFIX = "calibrant/"
+_LOWEST = 13  # opset in which a map can be written
 _FLOATS = {1: "float32", 11: "float64", 10: "float16"}  # of TensorProto
 _PASSED = ("Cast", "Identity", "Reshape", "Squeeze")  # what may stand between a softmax and an output
 _ANSWERS = ("Softmax", "Sigmoid", "Normalizer", "LinearClassifier", "TreeEnsembleClassifier", "SVMClassifier")
@@ -56,16 +57,8 @@ def append_to_model(
             "a map of several events is not put behind a model, whose labels are those of one class a row",
             hint="export it without model=, and give it the model's scores",
         )
-    loaded = _loaded(onnx, model)
+    loaded, opset = _raised(onnx, _loaded(onnx, model))
     graph = loaded.graph
-    opset = next((o.version for o in loaded.opset_import if o.domain in ("", "ai.onnx")), 0)
-    if opset < 13:
-        raise InvalidInput(
-            "the model's opset is too old for a map to be appended",
-            seen=str(opset),
-            allowed="13 or later",
-            hint="convert it with onnx.version_converter first",
-        )
     kinds = _tensor_kinds(onnx, loaded)
     place = _found(graph, kinds, calibrator, output)
     kind = kinds.get(place.tensor, (1, None))
@@ -76,12 +69,31 @@ def append_to_model(
         description, dtype=dtype, precision=precision, opset=opset, ir_version=loaded.ir_version, prefix=_PREFIX
     )
     answer = _put(onnx, graph, ours.graph, place, kind[0], len(description.classes))
-    _relabel(onnx, graph, description, answer)
+    _relabel(onnx, graph, ours.graph, description, answer)
     for fact in ours.metadata_props:
         if fact.key not in {known.key for known in loaded.metadata_props}:
             loaded.metadata_props.append(fact)
     onnx.checker.check_model(loaded, full_check=True)
     return loaded
+
+
+def _raised(onnx: Any, model: Any) -> tuple[Any, int]:
+    """Return a model in an opset that a map can be written in, and which: converters take the lowest that will do."""
+    opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 0)
+    if opset >= _LOWEST:
+        return model, opset
+    if not opset:  # it has operators of other domains only
+        model.opset_import.append(onnx.helper.make_opsetid("", _LOWEST))
+        return model, _LOWEST
+    try:
+        return onnx.version_converter.convert_version(model, _LOWEST), _LOWEST
+    except Exception as error:  # whatever the converter thinks of it
+        raise InvalidInput(
+            "the model's opset is too old for a map to be appended, and onnx could not convert it",
+            seen=f"{opset}: {str(error)[:200]}",
+            allowed=f"{_LOWEST} or later",
+            hint="convert the model again with a target opset",
+        ) from error
 
 
 def _loaded(onnx: Any, model: Any) -> Any:
@@ -141,8 +153,10 @@ def _read_from(tensor: str, output: str, zipmap: Any, makers: dict[str, Any], ca
         at = makers[at].input[0]
     maker = makers.get(at)
     probable = zipmap is not None or (maker is not None and maker.op_type in _ANSWERS)
-    if calibrator.inputs == "probabilities" or calibrator.traits.needs == "embeddings":
+    if calibrator.traits.needs == "embeddings":
         return _Place(tensor, output, "same" if probable else "beside", zipmap)
+    if calibrator.inputs == "probabilities":  # whoever made them
+        return _Place(tensor, output, "same", zipmap)
     if not probable:
         return _Place(tensor, output, "beside", None)
     if maker is not None and maker.op_type == "Softmax":
@@ -197,8 +211,11 @@ def _rename(graph: Any, old: str, new: str) -> None:
                     names[i] = new
 
 
-def _relabel(onnx: Any, graph: Any, description: Description, answer: str) -> None:
-    """Let an output of labels name the class of the largest calibrated probability, where the map may change it."""
+def _relabel(onnx: Any, graph: Any, ours: Any, description: Description, answer: str) -> None:
+    """Let an output of labels name the class of the largest calibrated probability, where the map may change it.
+
+    Ties are broken by the scores that the map was given, as `predict` does.
+    """
     labels = [
         info
         for info in graph.output
@@ -221,5 +238,20 @@ def _relabel(onnx: Any, graph: Any, description: Description, answer: str) -> No
     _rename(graph, name, name + "_raw")
     graph.initializer.append(onnx.numpy_helper.from_array(classes, _PREFIX + "classes"))
     helper = onnx.helper
-    graph.node.append(helper.make_node("ArgMax", [answer], [_PREFIX + "top"], axis=1, keepdims=0))
+    ranked = answer
+    if not description.one_score and description.inputs != "embeddings":
+        kind = next(info.type.tensor_type.elem_type for info in ours.input)
+        least = onnx.numpy_helper.from_array(
+            np.array(-np.inf, helper.tensor_dtype_to_np_dtype(kind)), _PREFIX + "least"
+        )
+        graph.initializer.append(least)
+        for op, inputs, name_of, options in (
+            ("ArgMax", [answer], "first", {"axis": 1, "keepdims": 1}),
+            ("GatherElements", [answer, _PREFIX + "first"], "highest", {"axis": 1}),
+            ("GreaterOrEqual", [answer, _PREFIX + "highest"], "tied", {}),
+            ("Where", [_PREFIX + "tied", ours.input[0].name, _PREFIX + "least"], "ranked", {}),
+        ):
+            graph.node.append(helper.make_node(op, inputs, [_PREFIX + name_of], _PREFIX + name_of, **options))
+        ranked = _PREFIX + "ranked"
+    graph.node.append(helper.make_node("ArgMax", [ranked], [_PREFIX + "top"], axis=1, keepdims=0))
     graph.node.append(helper.make_node("Gather", [_PREFIX + "classes", _PREFIX + "top"], [name]))

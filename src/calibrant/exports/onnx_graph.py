@@ -20,6 +20,7 @@ DTYPES = {"float32": np.float32, "float64": np.float64}
 _SAME = {"add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "maximum": "Max", "minimum": "Min", "exp": "Exp"}
 _SAME |= {"log": "Log", "greater_equal": "GreaterOrEqual", "greater": "Greater", "equal": "Equal", "is_nan": "IsNaN"}
 _SAME |= {"where": "Where"}
+_NEXT_TO_ONE = 1e-4  # onnxruntime takes what is within 1e-5 of one for one
 _ROWS = {"row_max": "ReduceMax", "row_min": "ReduceMin", "row_sum": "ReduceSum"}
 
 
@@ -91,7 +92,11 @@ class OnnxGraph:
         formula = self.description.formula
         for node in formula.nodes:
             inputs = [self.names[i] for i in node.inputs]
-            if node.op in _SAME:
+            rest = self._beyond_one(node)
+            if rest is not None:
+                more = self.node("Mul", [inputs[0], self.number(rest)])
+                self.names.append(self.node("Add", [inputs[0], more]))
+            elif node.op in _SAME:
                 self.names.append(self.node(_SAME[node.op], inputs))
             elif node.op in _ROWS:
                 self.names.append(self._reduce(_ROWS[node.op], inputs[0]))
@@ -99,6 +104,13 @@ class OnnxGraph:
                 self.names.append(getattr(self, "_" + node.op)(node, *inputs))
         out = self.names[formula.output]
         self.nodes.append(self.helper.make_node("Cast", [out], [self.output_name], to=self._kind(self.outside)))
+
+    def _beyond_one(self, node: Node) -> float | None:
+        """Return c - 1 of a product with a number c that is next to one: onnxruntime leaves such products out."""
+        if node.op != "mul":
+            return None
+        values = self.description.formula.nodes[node.inputs[1]].values.get("values", np.zeros(0))
+        return float(values[0]) - 1.0 if values.size == 1 and 0 < abs(values[0] - 1.0) < _NEXT_TO_ONE else None
 
     def proto(self) -> Any:
         """Return the graph."""

@@ -101,11 +101,11 @@ def read_zeros(logits: NDArray[np.floating], level: float) -> NDArray[np.floatin
     zero = np.isneginf(logits)
     if not zero.any():
         return logits
-    top = logits.max(axis=1, keepdims=True)
+    top = logits.max(axis=1, keepdims=True).astype(np.float64)
     with np.errstate(under="ignore"):
         total = top + np.log(np.exp(logits - top).sum(axis=1, keepdims=True))
     smallest = np.where(zero, np.inf, logits).min(axis=1, keepdims=True)
-    return np.where(zero, np.minimum(total + logits.dtype.type(level), smallest), logits)
+    return np.where(zero, np.minimum(total + level, smallest).astype(logits.dtype), logits)
 
 
 def floored(logits: NDArray[np.floating], where: NDArray[np.bool_] | None = None) -> NDArray[np.floating]:

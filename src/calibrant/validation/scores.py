@@ -141,7 +141,15 @@ def _log_odds_pair(array: NDArray[np.floating], name: str) -> NDArray[np.floatin
             hint=_percent_hint(array) or 'pass inputs="logits" for log-odds',
         )
     with np.errstate(divide="ignore"):
-        return np.hstack([np.log1p(-array), np.log(array)])
+        return np.hstack([_rounded_once(np.log1p, -array), _rounded_once(np.log, array)])
+
+
+def _rounded_once(function: np.ufunc, array: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return a function of numbers, computed in double and rounded to their precision: the same bits wherever it is.
+
+    Steps of a map stand at such numbers, and an export that has other last bits would take the step before.
+    """
+    return function(array, dtype=np.float64, out=np.empty_like(array), casting="same_kind")
 
 
 def _percent_hint(array: NDArray[np.floating]) -> str:
@@ -164,4 +172,4 @@ def _log_probabilities(
             hint=_percent_hint(array) or 'pass inputs="logits" for logits, or normalise the rows',
         )
     with np.errstate(divide="ignore"):
-        return np.log(array)
+        return _rounded_once(np.log, array)
