@@ -36,6 +36,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
 from calibrant import CalibratedModel, CalibrationWarning, Chain, Identity, TemperatureScaling, make
+from calibrant.fitted_pair import _drawn_together
 
 # Small sets make maps that say so; the tests look at other things.
 pytestmark = pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
@@ -377,3 +378,13 @@ def test_naive_bayes_that_is_surer_than_any_digit_tells_keeps_its_accuracy(name)
     p = model.predict_proba(X[1::2])
     assert (p.argmax(axis=1) == y[1::2]).mean() > 0.8
     assert -np.log(p[np.arange(len(p)), y[1::2]]).mean() < 0.75
+
+
+def test_log_probabilities_that_no_digit_shows_keep_their_order():
+    least = np.log(2.0**-53)
+    logs = np.array([[0.0, -np.inf, -6e8, -6e7, -40.0, least, -1.0]])
+    drawn = _drawn_together(logs)
+    assert drawn[0, 1] == -np.inf
+    np.testing.assert_array_equal(drawn[0, [0, 5, 6]], logs[0, [0, 5, 6]])
+    assert least - 25 < drawn[0, 2] < drawn[0, 3] < drawn[0, 4] < least
+    np.testing.assert_allclose(drawn[0, 4], least - np.log1p(least + 40), rtol=1e-12)

@@ -51,7 +51,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     response_method : {"auto", "decision_function", "predict_log_proba", "predict_proba"}
         Where scores come from. The first two give logits, the last probabilities. "auto" takes the first of the
         three, in this order, that the estimator has; the values play no role. Log-probabilities below log 2⁻⁵³, beside
-        which another class is certain in every digit, are read as that.
+        which another class is certain in every digit, go on from there by their logarithm.
     ensemble : bool
         True: one estimator a split, whose calibrated probabilities are averaged (by their geometric mean rather than
         their mean where rows are few). False: one estimator, fitted on all

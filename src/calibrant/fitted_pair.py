@@ -19,8 +19,8 @@ __all__ = ["METHODS", "FittedPair", "Held", "fit_map", "hold_out", "pick_method"
 # What each method gives, and the score of a class that the estimator has never seen.
 METHODS = {"decision_function": "logits", "predict_log_proba": "logits", "predict_proba": "probabilities"}
 _NEVER = {"logits": -np.inf, "probabilities": 0.0}
-# Log-probabilities below this are read as this: beside it another class has a probability of one in every digit. Naive
-# Bayes says -1e8 as easily as -100, and no scale of log-odds survives both.
+# Log-probabilities below this, beside which another class has a probability of one in every digit, go on by their
+# logarithm: naive Bayes says -1e8 as easily as -100, no scale of log-odds survives both, but their order tells much.
 _SURE = float(np.log(np.finfo(np.float64).epsneg))
 
 
@@ -89,12 +89,19 @@ def scores_of(estimator: Any, X: Any, classes: NDArray[Any], method: str) -> Flo
             hint='SVC needs decision_function_shape="ovr"',
         )
     if method == "predict_log_proba":
-        scores = np.where(np.isneginf(scores), scores, np.maximum(scores, scores.dtype.type(_SURE)))
+        scores = _drawn_together(scores)
     if np.array_equal(seen, classes):
         return scores
     full = np.full((len(scores), len(classes)), _NEVER[METHODS[method]], dtype=scores.dtype)
     full[:, np.searchsorted(classes, seen)] = scores
     return full
+
+
+def _drawn_together(logs: Floats) -> Floats:
+    """Return t - log(1 + t - l) for log-probabilities l below t = log 2⁻⁵³; a class that is ruled out stays so."""
+    least = logs.dtype.type(_SURE)
+    beyond = np.maximum(least - logs, 0)
+    return np.where(beyond > 0, least - np.log1p(beyond), logs)
 
 
 def fit_map(calibrator: Calibrator, held: Held, method: str) -> Calibrator:
