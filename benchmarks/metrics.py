@@ -103,7 +103,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "docs/evidence/metrics-speed.md")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    lines = [f"# Speed of the metrics beside the peers\n\nWritten by `benchmarks/metrics.py`, {get_threads()} threads."]
+    lines: list[str] = []
     for which in options.tables.split(","):
         n, k, dtype = (1000, 10, np.float64) if which.endswith("small") else (25_000, 1000, np.float32)
         if which.startswith("events"):
@@ -113,9 +113,29 @@ def main() -> None:
             lines += table(f"{n:,} events", event_contenders(), y, p, options)
         else:
             lines += table(f"{n:,} × {k:,}", vector_contenders(), *problem(n, k, dtype), options)
+    words = f"Written by `benchmarks/metrics.py{' --cpu' * options.cpu}`, {get_threads()} threads."
+    lines = ["# Speed of the metrics beside the peers", "", verdict(lines), "", words, *lines]
     print("\n".join(lines))
     if not options.only:
         options.out.write_text("\n".join(lines) + "\n")
+
+
+def verdict(lines: list[str]) -> str:
+    """Return in how many rows the fastest peer takes longer than we do, and in which it does not."""
+    slower, count, where = [], 0, ""
+    for line in lines:
+        cells = [cell.strip() for cell in line.strip("| ").split("|")]
+        where = line.strip().removeprefix("## ") if line.strip().startswith("##") else where
+        if len(cells) < 4 or not cells[3].replace(".", "").replace(",", "").isdigit():
+            continue
+        count += 1
+        times = float(cells[3].replace(",", ""))
+        slower += [f"`{cells[0]}` on {where} ({cells[2]}: {times:g})"] if times < 1 else []
+    if not slower:
+        return f"**Verdict: faster than the fastest peer in all {count} rows.**"
+    return (
+        f"**Verdict: faster than the fastest peer in {count - len(slower)} of {count} rows; not {', '.join(slower)}.**"
+    )
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ def test_the_kernel_tests_null_is_that_of_the_error(rng):
 @pytest.mark.parametrize("method", ["sweep", "spiegelhalter", "skce"])
 def test_a_miscalibrated_model_is_found(method):
     curve = Scenario(Uniform(), Power(2)) if method != "spiegelhalter" else scenarios["resnet110_c10"]
-    y, p = curve.sample(800, random_state=0)
+    y, p = curve.sample(4000 if method == "spiegelhalter" else 800, random_state=0)
     found = calibration_test(y, p, method=method, resamples=199)
     assert found.pvalue < 0.02
     assert found.rejects()

@@ -260,7 +260,7 @@ def _spiegelhalter(pairs: Pairs, words: str, norm: Norm, resamples: int, rng: np
     normal = float(erfc(abs(z) / np.sqrt(2)))
     s, w = pairs.scores, pairs.weight_array
     few = pairs.draws is None and float((w * s * (1 - s)).sum()) < FEW_EVENTS and pairs.n <= MOST_DRAWN
-    if not few or normal < CLEAR:
+    if not few or not np.isfinite(z):
         return CalibrationTest(z, normal, "spiegelhalter", words, pairs.n)
     tilt = 1 - 2 * s
     seen, null = abs(w * (pairs.outcomes - s) @ tilt), np.abs(drawn_residuals(w, s, resamples, rng) @ tilt)
