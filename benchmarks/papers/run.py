@@ -1,7 +1,8 @@
 """The five papers' experiments on our data, and the page of claims: ``make papers``, or ``make papers QUICK=1``.
 
 python benchmarks/papers/run.py [000 …, or a study by name]: cells are kept under build/papers, so that a stopped run
-goes on where it was; ``--fresh`` forgets them. Then docs/evidence/claims.md is written from the records of all papers.
+goes on where it was; ``--fresh`` forgets them. All cells took 26 minutes of one processor, other libraries' fits and
+pages not counted. Then docs/evidence/claims.md is written from the records of all papers.
 """
 
 from __future__ import annotations
