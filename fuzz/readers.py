@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from calibrant import make, scan
 from calibrant.files.reading import read
 
 from .harness import attempt
 
 Rng = np.random.Generator
 KINDS = (".npz", ".npy", ".csv", ".tsv", ".jsonl", ".parquet", ".arrow", ".safetensors", ".csv.gz", ".npz.gz")
+UNSCANNED = (".npz.gz", ".safetensors")  # are read whole
 ROOM = Path(tempfile.mkdtemp(prefix="calibrant-fuzz-"))
 
 
@@ -67,6 +69,8 @@ def case(rng: Rng) -> str:
     path = ROOM / f"rows{kind}"
     path.write_bytes(_damaged(rng, whole(kind)))
     attempt(lambda: read(path, kind="logits" if rng.random() < 0.5 else None))
+    if kind not in UNSCANNED:
+        attempt(lambda: make("ts").fit(scan(path)))
     return kind
 
 

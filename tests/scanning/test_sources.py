@@ -1,5 +1,6 @@
 """Files, arrays, frames and streams answer as arrays do, in few passes, and say what is wrong by file and row."""
 
+import contextlib
 import itertools
 
 import numpy as np
@@ -169,3 +170,16 @@ def test_a_stream_that_can_be_read_once_is_refused_unless_spilled():
     with pytest.raises(CalibrantError, match="spill"):
         calibrant.scan(iter([(Z, Y)]))
     assert make("ts").fit(calibrant.scan(iter([(Z, Y)]), spill=True)).temperature_ == pytest.approx(PLAIN)
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+@pytest.mark.parametrize("kind", [".npz", ".npy", ".csv.gz", ".jsonl", ".parquet", ".arrow"])
+def test_damaged_files_are_refused_or_read_in_blocks(tmp_path, kind):
+    """No exception of others leaves a scan, and no damage ends the process."""
+    readers = pytest.importorskip("fuzz.readers")
+    rng, path = np.random.default_rng(0), tmp_path / f"rows{kind}"
+    for _ in range(60):
+        path.unlink(missing_ok=True)
+        path.write_bytes(readers._damaged(rng, readers.whole(kind)))
+        with contextlib.suppress(CalibrantError):
+            make("ts").fit(calibrant.scan(path))

@@ -43,3 +43,8 @@ def test_a_zero_is_read_below_every_probability_that_is_none(columns):
     logits[0, 0], logits[1, 1] = -5.0, -np.inf
     smallest = -5.0 - np.log(np.exp(-5.0) + columns - 1)
     assert smallest - 1e-3 < smallest_log(logits) < smallest
+
+
+def test_labels_too_large_for_an_integer_are_named_too():
+    with pytest.raises(InvalidInput, match=r"outside the classes.*in row 1"):
+        as_labels(np.array([0, 2**70], dtype=object), 2, 2, classes=[0, 1])

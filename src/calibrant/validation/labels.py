@@ -172,7 +172,7 @@ def _positions(labels: NDArray[Any], known: NDArray[Any], name: str) -> NDArray[
         row = int(np.flatnonzero(found < 0)[0])
         raise InvalidInput(
             f"{name} holds a label outside the classes",
-            seen=f"{labels[row].item()!r} in row {row}",
+            seen=f"{labels[row : row + 1].tolist()[0]!r} in row {row}",
             allowed=_shorten(known),
         )
     return found

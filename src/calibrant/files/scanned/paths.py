@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ...errors import FileProblem, InvalidInput
+from ...errors import CalibrantError, FileProblem, InvalidInput
 from ...passes.batch import Batch
 from ..pieces import Names
 from ..reading import ending
@@ -65,12 +65,21 @@ class FileSource:
         """Yield the batches of all files."""
         rows = self.rows_a_batch
         for path in self.paths:
+            yield from self._batches_of(path, rows)
+
+    def _batches_of(self, path: str, rows: int) -> Iterator[Batch]:
+        try:
             yield from self.reader(path)(path, self.names, rows)
+        except (CalibrantError, MemoryError):
+            raise
+        except Exception as error:  # zipfile, zlib, NumPy and pyarrow have many types, all of them mean the file
+            seen = f"{type(error).__name__}: {error}"[:200]
+            raise FileProblem(f"{path} is damaged, or not what its name says", seen=seen) from error
 
     def head(self) -> Batch | None:
         """Return the first rows of the first file that has some."""
         for path in self.paths:
-            for batch in self.reader(path)(path, self.names, _HEAD):
+            for batch in self._batches_of(path, _HEAD):
                 if len(batch.scores):
                     return batch
         return None

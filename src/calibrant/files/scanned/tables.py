@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -86,6 +87,7 @@ def arrow_batches(path: str, names: Names, rows: int, *, whole: bool = False) ->
     first = 0
     try:
         for part in _record_batches(path, names, rows, whole):
+            part.validate(full=True)  # what a damaged file says of its own memory is checked before it is followed
             batch = batch_of_table(_arrow_table(path, part, first), names, Origin(path, first))
             first += part.num_rows
             yield batch
@@ -207,7 +209,7 @@ def text_batches(path: str, names: Names, rows: int) -> Iterator[Batch]:
                 first += count
     except UnicodeDecodeError as error:
         raise FileProblem(f"{path} is not a text file in UTF-8", seen=str(error)[:120]) from error
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         seen = getattr(error, "strerror", None) or str(error)
         raise FileProblem(f"cannot read {path}", seen=seen[:200]) from error
 
