@@ -100,7 +100,8 @@ samples only is offered where more events were seen than usual, and covers less 
 
 Tests that raise less than 4 % err on the side of calibration: with one event expected or fewer (1 % of 50 rows) or
 scores that are tied, few sets of outcomes are possible, p-values are coarse, and drawn outcomes that equal what was
-seen count against rejecting.
+seen count against rejecting. Among hundreds of cells some stray by chance: on 400 other samples Spiegelhalter's test at
+1 %, n = 1,000 and Cox's at 5 %, n = 1,000, tied scores, raised 5.0 % each.
 
 Clusters of five rows: each has one normal number that is half of what decides its rows (a Gaussian copula with a
 correlation of one half). Tests draw clusters by another law than that: rows share one uniform number with a chance
