@@ -156,6 +156,17 @@ def test_a_state_refuses_what_it_cannot_hold(rng):
     assert "no rows" in repr(metrics.state("ece"))
 
 
+def test_a_view_without_weight_is_refused(rng):
+    p = rng.dirichlet([1, 1, 1], size=50)
+    told = metrics.Measuring().update(rng.integers(0, 3, 50), p).to_dict()
+    emptied = told["summary"]["cells"][2]
+    for name, values in emptied.items():
+        if isinstance(values, list):
+            emptied[name] = [0.0 for _ in values]
+    with pytest.raises(CalibrantError):
+        metrics.Measuring.from_dict(told)
+
+
 def test_measuring_in_blocks_is_measuring(rng):
     z = rng.normal(size=(3000, 4)) * 1.5
     p = np.exp(2 * z) / np.exp(2 * z).sum(axis=1, keepdims=True)

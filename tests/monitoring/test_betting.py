@@ -214,3 +214,11 @@ def test_the_offset_that_holds_all_along_is_never_left_more_often_than_promised(
                 left += 1
                 break
     assert left <= 0.1 * streams + 3 * np.sqrt(0.09 * streams)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("offsets", [[0.5, 0.5, -0.5], [0.0, 1.0, -1.0], [1e-300, 1.0, -1.0]])
+@pytest.mark.parametrize("height", [1.0, 1e300])
+def test_equal_offsets_and_enormous_ratios_of_a_forged_state_end_in_numbers(offsets, height):
+    low, high = offset_ends(np.array(offsets), np.array([1.0, 0.5, -1.0]) * height, 0.05)
+    assert not np.isnan([low, high]).any()

@@ -59,10 +59,11 @@ def offset_ends(offsets: Array, log_ratios: Array, alpha: float) -> tuple[float,
 def _lowest(at: Array, logs: Array, least: float) -> float:
     """Return where a concave function, known at some places, can first rise above ``least``."""
     first = int(np.argmax(logs > least))  # there is one: the mean is not above the largest
-    slopes = np.diff(logs) / np.diff(at)
+    with np.errstate(all="ignore"):  # places of a state from elsewhere may be equal, or its logarithms enormous
+        slopes = np.diff(logs) / np.diff(at)
     lines = [(first, first)] if first < len(slopes) else []  # a place, and the chord that is drawn on to it
     lines += [(first - 1, first - 2)] if first >= 2 else []
-    ends = [float(at[i] + (least - logs[i]) / slopes[j]) for i, j in lines if slopes[j] > 0]
+    ends = [float(at[i] + (least - logs[i]) / slopes[j]) for i, j in lines if 0 < slopes[j] < np.inf]
     return max(ends, default=-np.inf) if first == 0 else max([*ends, float(at[first - 1])])
 
 

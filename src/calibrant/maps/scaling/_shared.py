@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...fits.priors import LEAST, Prior
 from ...fits.problem import Metric, Outlook
-from ...types import Array, Integers
+from ...types import Array, Floats, Integers
 from ._curvature import ridge_of
 
 __all__ = ["Shared", "gram_directions", "moment_directions"]
@@ -75,8 +75,8 @@ class Shared:
 class _SharedMetric:
     """U diag(change_k) Uᵀ + rest · I between the classes; what is a class's own has a block apart."""
 
-    directions: Array
-    change: Array
+    directions: Floats
+    change: Floats
     rest: float
     special: Integers
     own: Array

@@ -94,6 +94,7 @@ class CellForecasts:
         losses = {name: Moments.from_dict(found) for name, found in given["losses"].items()}
         classes, is_event = np.asarray(given["classes"]), bool(given["is_event"])
         good = classes.ndim == 1 and len(cells) == (1 if is_event else 1 + len(classes))
+        good = good and all(part.pairs.total > 0 for part in cells)  # every view has seen every row
         if not good or set(losses) != {"brier", "nll"} or not Integer(0).accepts(given["n"]):
             raise FileProblem("this is no state of a measurement", seen="parts that do not belong together")
         return cls(given["n"], cells, losses, classes, is_event)
