@@ -239,3 +239,14 @@ def test_scikit_learns_words_are_understood(rng):
         metrics.calibration_error(y, p, norm="l1", squared=True)
     with pytest.raises(InvalidInput, match="strategy"):
         metrics.calibration_error(y, p, strategy="uni")
+
+
+def test_a_slope_far_from_one_is_told_where_the_test_sees_nothing(rng):
+    p = np.r_[rng.uniform(0.3, 0.7, 300), np.full(6, 1e-9)]  # few rows are far out, and wrong
+    y = np.r_[rng.random(300) < p[:300], [1, 1, 0, 0, 0, 0]].astype(int)
+    found = calibrant.measure(y, p, profile="risk", resamples=99)
+    slope = found.metrics["calibration_slope"]
+    assert slope.high < 1
+    assert found.verdict.startswith("No evidence")
+    assert "too extreme" in found.verdict
+    assert "slope" not in calibrant.measure(y, p, resamples=99).verdict

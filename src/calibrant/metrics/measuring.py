@@ -279,7 +279,8 @@ def measured(forecasts: Any, settings: Settings) -> Measurement:
     found = _metrics(forecasts, settings, sampling)
     rate = share_interval(pairs, confidence)
     mean = float(np.average(pairs.scores, weights=pairs.weights))
-    said = verdict_of(forecasts.is_event, pairs, rate.estimate, mean, found["ece_crossfit"], test)
+    error, slope = found["ece_crossfit"], found.get("calibration_slope")
+    said = verdict_of(forecasts.is_event, pairs, rate.estimate, mean, error, test, slope)
     return Measurement(
         n=forecasts.n if isinstance(forecasts, CellForecasts) else pairs.counted().n,
         n_classes=len(forecasts.classes),

@@ -39,20 +39,36 @@ class Verdict:
 
 
 def verdict_of(
-    is_event: bool, pairs: Pairs, rate: float, score: float, error: Interval, test: CalibrationTest
+    is_event: bool,
+    pairs: Pairs,
+    rate: float,
+    score: float,
+    error: Interval,
+    test: CalibrationTest,
+    slope: Interval | None = None,
 ) -> Verdict:
     """Say whether probabilities are miscalibrated, how, by how much, and what could have gone unnoticed.
 
     They are called miscalibrated where the test rejects at the level 1 - confidence of the intervals, so that five in
-    a hundred calibrated samples are, with 95 % intervals. How they are wrong is `shape_of`'s rule.
+    a hundred calibrated samples are, with 95 % intervals. How they are wrong is `shape_of`'s rule. Where the test does
+    not reject and the interval of Cox's slope, if it was measured, leaves one out, the words say so too: the slope sees
+    few rows that are far out, which an error of probabilities hardly does.
     """
     if not test.rejects(1 - error.confidence):
-        return Verdict("none", f"No evidence of miscalibration in {test.n:,} rows ({test.p}); {_unnoticed(error)}.")
+        words = f"No evidence of miscalibration in {test.n:,} rows ({test.p}){_but_slope(slope)}; {_unnoticed(error)}."
+        return Verdict("none", words)
     shape = shape_of(pairs)
     kinds = EVENT if is_event else TOP_LABEL
     facts = _facts(shape, is_event, rate, score)
     size = f"root mean square error {error.estimate:.3f}{_interval(error)}"
     return Verdict(shape.kind, f"Miscalibrated ({test.p}): {kinds[shape.kind]} ({facts}); {size}.")
+
+
+def _but_slope(slope: Interval | None) -> str:
+    if slope is None or slope.low is None or slope.high is None or slope.low <= 1.0 <= slope.high:
+        return ""
+    kind = "extreme" if slope.high < 1.0 else "timid"
+    return f", but a calibration slope of {slope.estimate:.2f}{_interval(slope)} says that they are too {kind}"
 
 
 def _unnoticed(error: Interval) -> str:
