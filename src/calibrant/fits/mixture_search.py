@@ -12,15 +12,16 @@ from .mixing import Mixing
 from .solvers.simplex import Found, Sums, minimise_on_simplex
 from .solvers.valley import Valley
 
-__all__ = ["best_mixture", "best_weights"]
+__all__ = ["MANY", "best_mixture", "best_weights"]
 
 Bounds = tuple[float, float]
 _PILOTS = (4000, 1000)  # rows that tell where to start on all of them, and on these; the fewest are scanned for basins
 _ARRIVED = 1e-10  # of the mean loss: what a last step would still gain
 _ROUGHLY = 1e-6  # the same on the pilot, whose optimum is no more than a start
 _SCANNED = 1e-5  # and where the scan only looks for the best of several places
-_PASSES = 100
-_FEW_PASSES = 5  # over rows so many that a pilot told where to start: what is left then, rows do not tell
+MANY = 2 * _PILOTS[0]  # rows beyond which a pilot tells where to start
+_PASSES = 100  # far more than any search in memory took
+_FEW_PASSES = 5  # over many rows: what is left then, rows do not tell
 _UNTOLD = 1.0  # of the summed log-loss: a likelihood ratio of e is none
 _CLOSE = 1e-3  # an optimum on the pilot within this part of the best may be the best on all rows
 _SAME = 0.1  # optima that differ by less, in a weight or log β, are one that was reached from two sides
@@ -90,7 +91,7 @@ def _samples(data: Data) -> list[Data]:
 def _descend(mixing: Mixing, data: Data, weights: Array, log_betas: Array, bounds: Bounds, tolerance: float) -> Found:
     """Minimise from one start; ``bounds`` are those of log β."""
     valley = Valley(mixing.free[0], mixing.parts.index(1.0)) if len(log_betas) == 1 and 1.0 in mixing.parts else None
-    many = valley is not None and data.n > 2 * _PILOTS[0]
+    many = valley is not None and data.n > MANY
     return minimise_on_simplex(
         lambda w, x: mixing.sums(data, w, x),
         weights,

@@ -42,11 +42,16 @@ def test_gradient_and_hessian_are_those_of_the_turned_function(problem, away):
 
 @pytest.mark.parametrize("away", [0.01, -0.2, 0.25, 3.0])
 def test_a_start_is_moved_away_from_zero_along_the_valley(away):
-    w, x = VALLEY.start(np.array([0.8, 0.1, 0.1]), np.array([away]))
+    w, x = VALLEY.start(np.array([0.8, 0.1, 0.1]), np.array([away]), -5.0, 5.0)
     assert abs(x[0]) >= 0.25
     assert w[0] * x[0] == pytest.approx(0.8 * away)
     assert w.sum() == pytest.approx(1)
     assert w[2] == 0.1
+
+
+def test_a_start_stays_within_its_bounds():
+    w, x = np.array([0.8, 0.1, 0.1]), np.array([0.05])
+    assert VALLEY.start(w, x, -5.0, 0.1) == (w, x)
 
 
 def test_a_step_never_leaves_the_simplex_nor_crosses_zero(rng):

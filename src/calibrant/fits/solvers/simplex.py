@@ -91,7 +91,7 @@ def minimise_on_simplex(
     """
     w, x = np.array(weights, dtype=np.float64), np.zeros(0) if beside is None else np.clip(beside, low, high)
     if valley is not None:
-        w, x = valley.start(w, x)
+        w, x = valley.start(w, x, low, high)
     search = _Search(low, high, valley)
     with np.errstate(all="ignore"):  # a step may leave what floating point can hold; such steps are cut
         here, passes = problem(w, x), 1

@@ -30,12 +30,12 @@ class Valley(NamedTuple):
     free: int
     same: int
 
-    def start(self, w: Array, x: Array) -> tuple[Array, Array]:
-        """Return a start that is about the same mixture, with its temperature away from one."""
+    def start(self, w: Array, x: Array, low: float, high: float) -> tuple[Array, Array]:
+        """Return a start that is about the same mixture, its temperature away from one where bounds allow it."""
         away = float(x[0])
-        if away == 0.0 or abs(away) >= _APART or w[self.free] == 0.0:
-            return w, x
         there = float(np.copysign(_APART, away))
+        if away == 0.0 or abs(away) >= _APART or w[self.free] == 0.0 or not low <= there <= high:
+            return w, x
         return self._at(w, float(w[self.free]) * away / there), np.array([there])
 
     def applies(self, sums: Sums, w: Array, x: Array) -> bool:

@@ -13,7 +13,7 @@ from ...arrays import softmax, tempered_softmax
 from ...calibrator import Calibrator
 from ...fits.judge import estimate
 from ...fits.mixing import ENSEMBLE, Mixing
-from ...fits.mixture_search import best_mixture
+from ...fits.mixture_search import MANY, best_mixture
 from ...fits.report import FitReport
 from ...formulas import Term
 from ...formulas import softmax as softmax_formula
@@ -113,7 +113,7 @@ class BestEnsemble:
 def best_ensemble(data: Data, loss: str) -> BestEnsemble:
     """Find the best temperature and weights of w₁ softmax(z / T) + w₂ softmax(z) + w₃ / K."""
     mixing = Mixing(ENSEMBLE, loss)
-    if data.in_memory and data.n <= 2 * _PILOT_ROWS:
+    if data.in_memory and data.n <= MANY:
         alone = best_temperature(data, loss)
         found = best_mixture(data, mixing, alone.beta, alone.bounds)
     else:  # side by side, the mixture from what the pilot says of the temperature alone
