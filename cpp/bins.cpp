@@ -1,6 +1,7 @@
 #include "bins.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <vector>
 
@@ -10,39 +11,66 @@
 namespace calibrant {
 namespace {
 
-// The bin of p among bounds, edges of which the first is -∞ and the last ∞: a guess that is right for equal width, then
-// a step to where it belongs.
-CALIBRANT_INLINE std::int64_t bin_of(double p, const double* bounds, std::int64_t bins, bool even) {
-    if (!even) {
-        const std::int64_t b = std::upper_bound(bounds, bounds + bins + 1, p) - bounds - 1;
-        return std::clamp<std::int64_t>(b, 0, bins - 1);
+// Edges of which the first is -∞ and the last ∞, and where to look for a score among them.
+class Bounds {
+public:
+    Bounds(const double* edges, std::int64_t bins) : edges_(edges, edges + bins + 1), bins_(bins) {
+        edges_.front() = -std::numeric_limits<double>::infinity();
+        edges_.back() = std::numeric_limits<double>::infinity();
+        for (std::int64_t b = 0; b <= bins && even_; ++b)
+            even_ = edges[b] == static_cast<double>(b) / static_cast<double>(bins);
+        if (even_) return;
+        first_.resize(kSlots);
+        for (std::int64_t slot = 1, b = 0; slot < kSlots; ++slot) {  // the bin of the smallest score of a slot
+            while (edges_[b + 1] <= lowest(slot)) ++b;
+            first_[slot] = static_cast<std::int32_t>(b);
+        }
     }
-    const double least = p > 0 ? p : 0.0, inside = least < 1 ? least : 1.0;  // 0 of NaN: the sums tell of it
-    const std::int64_t guess = std::min(static_cast<std::int64_t>(inside * static_cast<double>(bins)), bins - 1);
-    return guess + (p >= bounds[guess + 1]) - (p < bounds[guess]);  // no branch: rounding moves it by one at most
-}
 
-std::vector<double> bounds_of(const double* edges, std::int64_t bins) {
-    std::vector<double> bounds(edges, edges + bins + 1);
-    bounds.front() = -std::numeric_limits<double>::infinity();
-    bounds.back() = std::numeric_limits<double>::infinity();
-    return bounds;
-}
+    // The second edge, below which most scores of many classes lie; above every score where there is one bin.
+    double second() const { return bins_ > 1 ? edges_[1] : 2.0; }
 
-bool is_even(const double* edges, std::int64_t bins) {
-    for (std::int64_t b = 0; b <= bins; ++b)
-        if (edges[b] != static_cast<double>(b) / static_cast<double>(bins)) return false;
-    return true;
-}
+    // The bin of a score. NaN has one too, and the sums tell of it.
+    CALIBRANT_INLINE std::int64_t bin_of(double p) const {
+        if (even_) {  // a guess that is right for equal width, then a step to where it belongs
+            const double least = p > 0 ? p : 0.0, inside = least < 1 ? least : 1.0;
+            const std::int64_t guess = std::min(static_cast<std::int64_t>(inside * static_cast<double>(bins_)), bins_ - 1);
+            return guess + (p >= edges_[guess + 1]) - (p < edges_[guess]);  // no branch: rounding moves it by one at most
+        }
+        std::int64_t b = first_[slot_of(p)];
+        while (b + 1 < bins_ && p >= edges_[b + 1]) ++b;
+        return b;
+    }
+
+private:
+    // Scores are looked up by their leading bits: 128 slots for each halving of a score, down to 2^-20.
+    static constexpr int kShift = 45, kHalvings = 20;
+    static constexpr std::int64_t kSlots = (kHalvings << 7) + 2;
+    static constexpr std::uint64_t kLeast = std::uint64_t(1023 - kHalvings) << 52;
+
+    static double lowest(std::int64_t slot) {
+        return std::bit_cast<double>(kLeast + (static_cast<std::uint64_t>(slot - 1) << kShift));
+    }
+
+    static CALIBRANT_INLINE std::int64_t slot_of(double p) {
+        if (!(p >= 1.0 / (1 << kHalvings))) return 0;  // NaN too
+        const std::uint64_t place = (std::bit_cast<std::uint64_t>(p) - kLeast) >> kShift;
+        return std::min(static_cast<std::int64_t>(place) + 1, kSlots - 1);
+    }
+
+    std::vector<double> edges_;
+    std::vector<std::int32_t> first_;
+    std::int64_t bins_;
+    bool even_ = true;
+};
 
 struct BinTask {
     const std::int64_t* labels;
     const double* weights;
     std::int64_t k;
-    const double* bounds;
+    const Bounds& bounds;
     std::int64_t bins;
     const double* floors;
-    bool even;
 };
 
 // One part's sums: the first bin dense by class (most entries of many classes lie there), the others scattered.
@@ -65,7 +93,7 @@ CALIBRANT_INLINE void low_entries(const T* p, std::int64_t k, double weight, dou
 
 template <class T>
 CALIBRANT_INLINE void high_entries(const T* p, double weight, const BinTask& task, const BinSums& sums) {
-    const double second = task.bins > 1 ? task.bounds[1] : 2.0;
+    const double second = task.bounds.second();
     for (std::int64_t from = 0; from < task.k; from += 64) {
         const std::int64_t to = std::min<std::int64_t>(from + 64, task.k);
         int high = 0;
@@ -75,7 +103,7 @@ CALIBRANT_INLINE void high_entries(const T* p, double weight, const BinTask& tas
         for (std::int64_t j = from; j < to; ++j) {
             const double value = p[j];
             if (!(value >= second && value > task.floors[j])) continue;
-            const std::int64_t cell = j * task.bins + bin_of(value, task.bounds, task.bins, task.even);
+            const std::int64_t cell = j * task.bins + task.bounds.bin_of(value);
             sums.count[cell] += weight;
             sums.score[cell] += weight * value;
         }
@@ -85,7 +113,7 @@ CALIBRANT_INLINE void high_entries(const T* p, double weight, const BinTask& tas
 template <class T>
 CALIBRANT_INLINE void bins_block(const T* values, std::int64_t from, std::int64_t to, const BinTask& task,
                                  const BinSums& sums) {
-    const double second = task.bins > 1 ? task.bounds[1] : 2.0;
+    const double second = task.bounds.second();
     for (std::int64_t i = from; i < to; ++i) {
         if (i % 256 == 0) Watch::look();
         const double weight = task.weights ? task.weights[i] : 1.0;
@@ -94,7 +122,7 @@ CALIBRANT_INLINE void bins_block(const T* values, std::int64_t from, std::int64_
         low_entries(p, task.k, weight, second, task.floors, sums.count0, sums.score0);
         high_entries(p, weight, task, sums);
         const std::int64_t y = task.labels[i];
-        if (p[y] > task.floors[y]) sums.hit[y * task.bins + bin_of(p[y], task.bounds, task.bins, task.even)] += weight;
+        if (p[y] > task.floors[y]) sums.hit[y * task.bins + task.bounds.bin_of(p[y])] += weight;
     }
 }
 
@@ -115,8 +143,8 @@ void class_bins(const T* values, const std::int64_t* labels, const double* weigh
     // A few parts of many rows, each with sums of its own: as many as eight threads need, whatever their number is.
     const std::int64_t parts = std::clamp<std::int64_t>(block_count(n, k), 1, 8), rows = (n + parts - 1) / parts;
     const std::int64_t cells = k * bins, width = 2 * k + 3 * cells;
-    const std::vector<double> bounds = bounds_of(edges, bins);
-    const BinTask task{labels, weights, k, bounds.data(), bins, floors, is_even(edges, bins)};
+    const Bounds bounds(edges, bins);
+    const BinTask task{labels, weights, k, bounds, bins, floors};
     std::vector<double> sums(parts * width);
     for_blocks(parts, 65536, threads, [&](std::int64_t part, std::int64_t, std::int64_t) {  // one part a block
         double* own = sums.data() + part * width;
@@ -134,12 +162,11 @@ void class_bins(const T* values, const std::int64_t* labels, const double* weigh
 void pair_bins(const double* scores, const double* outcomes, const double* weights, std::int64_t n, const double* edges,
                std::int64_t bins, double* out) {
     constexpr std::int64_t lanes = 4;  // scores crowd in a bin: sums that wait for one another are slow
-    const bool even = is_even(edges, bins);
-    const std::vector<double> bounds = bounds_of(edges, bins);
+    const Bounds bounds(edges, bins);
     std::vector<double> sums(lanes * bins * 3);
     const auto add = [&](std::int64_t i, double* own) {
         const double weight = weights ? weights[i] : 1.0;
-        double* cell = own + 3 * bin_of(scores[i], bounds.data(), bins, even);
+        double* cell = own + 3 * bounds.bin_of(scores[i]);
         cell[0] += weight;
         cell[1] += weight * scores[i];
         cell[2] += weight * outcomes[i];

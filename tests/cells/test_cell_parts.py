@@ -10,7 +10,7 @@ from calibrant.cells.logistic import fit_logistic
 from calibrant.cells.logit_spline import _basis, _knots_of, _roughness, logit_spline
 from calibrant.cells.moments import moments_of
 from calibrant.cells.pairs import Pairs, standard_error
-from calibrant.cells.summed import SummedCells, summed
+from calibrant.cells.summed import CELLS, SummedCells, grid, summed, summed_classes
 from calibrant.errors import CalibrantError, InvalidInput
 
 
@@ -125,6 +125,23 @@ def test_summed_cells_are_worth_as_many_rows_as_there_were(rng):
         assert kept.total == pytest.approx(own.total)
         assert kept.rows == pytest.approx(own.rows)
         assert kept.weight_array @ kept.outcomes == pytest.approx(own.weight_array @ own.outcomes)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_all_classes_at_once_are_summed_as_each_by_itself(rng, dtype, weighted):
+    n = 3000
+    p = rng.dirichlet(np.full(5, 0.2), n).astype(dtype)
+    p[:, 3] = np.round(p[:, 3], 2)  # few values, which are kept as they are
+    p[:, 2] = rng.choice(grid(CELLS, 15), n)  # on the edges themselves
+    p[:2, 0] = 0.0, 1.0
+    labels = rng.integers(0, 5, n)
+    weights = rng.random(n) * (rng.random(n) > 0.1) if weighted else None
+    for column, found in enumerate(summed_classes(p, labels, weights)):
+        outcomes = (labels == column).astype(np.float64)
+        alone = summed(Pairs(p[:, column].astype(np.float64), outcomes, weights))
+        assert found.exact == alone.exact == (column == 3)
+        np.testing.assert_allclose(found.table, alone.table, rtol=1e-11)
 
 
 @pytest.mark.parametrize("squares", [4.1, 0.0, 1e-100])

@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _core
 from ..errors import FileProblem, reading_state
 from ..parameters import Integer
+from ..threads import get_threads
+from ..types import Integers
 from .pairs import Pairs
 
-__all__ = ["CELLS", "SummedCells", "summed"]
+__all__ = ["CELLS", "SummedCells", "summed", "summed_classes"]
 
 Floats = NDArray[np.float64]
 CELLS = 512  # distinct scores that are kept as they are, and steps of the grid beyond: some 10 KB of JSON
@@ -105,15 +108,40 @@ def summed(pairs: Pairs, bins: int = 15) -> SummedCells:
     return _joined(np.stack([pairs.scores, w, w * pairs.outcomes, squares]), True, bins)
 
 
+def summed_classes(
+    p: NDArray[np.floating], labels: Integers, weights: Floats | None, bins: int = 15
+) -> tuple[SummedCells, ...]:
+    """Return the sums of each class by cell: those that `summed` gives, of all classes in one go through the rows."""
+    edges, floors = grid(CELLS, bins), np.full(p.shape[1], -np.inf)
+    sums = _core.class_bins(p, labels, weights, edges, floors, get_threads())
+    squares = sums[0]
+    if weights is not None:
+        squares = _core.class_bins(p, labels, weights**2, edges, floors, get_threads())[0]
+    glance = np.sort(p[:_GLANCE] if weights is None else p[np.flatnonzero(weights)[:_GLANCE]], axis=0)
+    many = np.count_nonzero(glance[1:] != glance[:-1], axis=0) >= CELLS
+    return tuple(
+        _of_grid(sums[0, c], sums[1, c], sums[2, c], squares[c], bins)
+        if many[c]
+        else summed(_class_pairs(p, labels, weights, c), bins)
+        for c in range(p.shape[1])
+    )
+
+
+def _class_pairs(p: NDArray[np.floating], labels: Integers, weights: Floats | None, column: int) -> Pairs:
+    return Pairs(p[:, column].astype(np.float64), (labels == column).astype(np.float64), weights)
+
+
 def _gridded(scores: Floats, w: Floats, happened: Floats, squares: Floats, bins: int) -> SummedCells:
     """Return the sums of rows by cell of the grid."""
     cell = np.searchsorted(grid(CELLS, bins)[1:-1], scores, side="right")
-    weights = np.bincount(cell, w)
+    weights, scored = np.bincount(cell, w), np.bincount(cell, w * scores)
+    return _of_grid(weights, scored, np.bincount(cell, happened), np.bincount(cell, squares), bins)
+
+
+def _of_grid(weights: Floats, scored: Floats, happened: Floats, squares: Floats, bins: int) -> SummedCells:
     kept = np.flatnonzero(weights)
-    means = np.bincount(cell, w * scores)[kept] / weights[kept]
-    sums = [np.bincount(cell, part)[kept] for part in (happened, squares)]
-    table = np.stack([means, weights[kept], *sums]).astype(np.float64, copy=False)
-    return SummedCells(table, False, bins)
+    means = scored[kept] / weights[kept]
+    return SummedCells(np.stack([means, weights[kept], happened[kept], squares[kept]]), False, bins)
 
 
 def _joined(rows: Floats, exact: bool, bins: int) -> SummedCells:

@@ -165,6 +165,9 @@ def _whole_numbers(labels: NDArray[Any], name: str) -> NDArray[np.int64]:
 
 
 def _positions(labels: NDArray[Any], known: NDArray[Any], name: str) -> NDArray[np.int64]:
+    if labels.dtype.kind in "iu" and np.array_equal(known, np.arange(len(known))):
+        if not len(labels) or (np.minimum.reduce(labels) >= 0 and np.maximum.reduce(labels) < len(known)):
+            return labels.astype(np.int64, copy=False)  # they are places already: nothing is looked up
     place = {c: i for i, c in enumerate(known.tolist())}
     distinct, inverse = np.unique(labels, return_inverse=True)
     found = np.array([place.get(label, -1) for label in distinct.tolist()], dtype=np.int64)[inverse]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...cells.moments import Moments
 from ...cells.pairs import Pairs
-from ...cells.summed import SummedCells, summed
+from ...cells.summed import SummedCells, summed, summed_classes
 from ...errors import FileProblem, InvalidInput
 from ...parameters import Integer
 from .forecasts import Forecasts
@@ -102,8 +102,10 @@ class CellForecasts:
 
 def summarised(forecasts: Forecasts, losses: dict[str, Moments], bins: int = 15) -> CellForecasts:
     """Return the sums of validated rows, of which ``losses`` are known already."""
-    views = [forecasts.top, *([] if forecasts.is_event else forecasts.each_class())]
-    cells = tuple(summed(pairs, bins) for pairs in views)
+    classes = ()
+    if not forecasts.is_event:
+        classes = summed_classes(forecasts.probabilities, forecasts.labels, forecasts.weights, bins)
+    cells = (summed(forecasts.top, bins), *classes)
     return CellForecasts(forecasts.top.counted().n, cells, losses, forecasts.classes, forecasts.is_event)
 
 
