@@ -114,34 +114,32 @@ def summed_classes(
     """Return the sums of each class by cell: those that `summed` gives, of all classes in one go through the rows."""
     edges, floors = grid(CELLS, bins), np.full(p.shape[1], -np.inf)
     sums = _core.class_bins(p, labels, weights, edges, floors, get_threads())
-    squares = sums[0]
+    squares = sums[:1]
     if weights is not None:
-        squares = _core.class_bins(p, labels, weights**2, edges, floors, get_threads())[0]
+        squares = _core.class_bins(p, labels, weights**2, edges, floors, get_threads())[:1]
+    sums = np.concatenate([sums, squares])
     glance = np.sort(p[:_GLANCE] if weights is None else p[np.flatnonzero(weights)[:_GLANCE]], axis=0)
     many = np.count_nonzero(glance[1:] != glance[:-1], axis=0) >= CELLS
     return tuple(
-        _of_grid(sums[0, c], sums[1, c], sums[2, c], squares[c], bins)
-        if many[c]
-        else summed(_class_pairs(p, labels, weights, c), bins)
-        for c in range(p.shape[1])
+        _of_grid(sums[:, column], bins) if many[column] else summed(_one_class(p, labels, weights, column), bins)
+        for column in range(p.shape[1])
     )
 
 
-def _class_pairs(p: NDArray[np.floating], labels: Integers, weights: Floats | None, column: int) -> Pairs:
+def _one_class(p: NDArray[np.floating], labels: Integers, weights: Floats | None, column: int) -> Pairs:
     return Pairs(p[:, column].astype(np.float64), (labels == column).astype(np.float64), weights)
 
 
 def _gridded(scores: Floats, w: Floats, happened: Floats, squares: Floats, bins: int) -> SummedCells:
     """Return the sums of rows by cell of the grid."""
     cell = np.searchsorted(grid(CELLS, bins)[1:-1], scores, side="right")
-    weights, scored = np.bincount(cell, w), np.bincount(cell, w * scores)
-    return _of_grid(weights, scored, np.bincount(cell, happened), np.bincount(cell, squares), bins)
+    return _of_grid(np.stack([np.bincount(cell, part) for part in (w, w * scores, happened, squares)]), bins)
 
 
-def _of_grid(weights: Floats, scored: Floats, happened: Floats, squares: Floats, bins: int) -> SummedCells:
-    kept = np.flatnonzero(weights)
-    means = scored[kept] / weights[kept]
-    return SummedCells(np.stack([means, weights[kept], happened[kept], squares[kept]]), False, bins)
+def _of_grid(sums: NDArray[Any], bins: int) -> SummedCells:
+    """Return the cells that hold anything, from sums of weights, scores, events and squares of weights by cell."""
+    weights, scored, happened, squares = sums[:, sums[0] > 0]
+    return SummedCells(np.stack([scored / weights, weights, happened, squares]), False, bins)
 
 
 def _joined(rows: Floats, exact: bool, bins: int) -> SummedCells:

@@ -35,7 +35,7 @@ def as_labels(
     known = None if columns is None else _named_classes(labels, columns)
     if known is not None:
         return _positions(labels, known, name), known
-    if labels.dtype.kind in "iu" and np.minimum.reduce(labels) >= 0 and np.maximum.reduce(labels) < k:
+    if _are_places(labels, k):
         return labels.astype(np.int64, copy=False), np.arange(k)
     distinct, places = np.unique(labels, return_inverse=True)
     if len(distinct) == k:
@@ -165,9 +165,8 @@ def _whole_numbers(labels: NDArray[Any], name: str) -> NDArray[np.int64]:
 
 
 def _positions(labels: NDArray[Any], known: NDArray[Any], name: str) -> NDArray[np.int64]:
-    if labels.dtype.kind in "iu" and np.array_equal(known, np.arange(len(known))):
-        if not len(labels) or (np.minimum.reduce(labels) >= 0 and np.maximum.reduce(labels) < len(known)):
-            return labels.astype(np.int64, copy=False)  # they are places already: nothing is looked up
+    if _are_places(labels, len(known)) and np.array_equal(known, np.arange(len(known))):
+        return labels.astype(np.int64, copy=False)
     place = {c: i for i, c in enumerate(known.tolist())}
     distinct, inverse = np.unique(labels, return_inverse=True)
     found = np.array([place.get(label, -1) for label in distinct.tolist()], dtype=np.int64)[inverse]
@@ -179,6 +178,13 @@ def _positions(labels: NDArray[Any], known: NDArray[Any], name: str) -> NDArray[
             allowed=_shorten(known),
         )
     return found
+
+
+def _are_places(labels: NDArray[Any], k: int) -> bool:
+    """Tell whether labels are whole numbers from 0 to k - 1."""
+    if labels.dtype.kind not in "iu" or not len(labels):
+        return False
+    return bool(np.minimum.reduce(labels) >= 0 and np.maximum.reduce(labels) < k)
 
 
 def _shorten(values: NDArray[Any], most: int = 6) -> str:
