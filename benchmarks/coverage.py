@@ -3,8 +3,8 @@
 Draws samples whose truth is known, and counts how often 95 % intervals cover it and tests at 5 % reject. Scores are
 calibrated (outcomes drawn from them), or bent by a known curve; events are of 1 to 50 %; n = 50 … 100,000; some scores
 are tied as language models tie them, some rows weigh more, some come in clusters of five whose outcomes depend on each
-other; classes are 2, 10 and 100. Every cell adds to docs/evidence/coverage.json, so a run that was stopped goes on
-where it was. Writes docs/evidence/coverage.md.
+other; classes are 2, 10 and 100, some in such clusters; some rows are in five groups. Every cell adds to
+docs/evidence/coverage.json, so a run that was stopped goes on where it was. Writes docs/evidence/coverage.md.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from calibrant.metrics.decisions.loss import decision_loss
 from calibrant.metrics.estimators.calibration_error import error_of_pairs
 from calibrant.metrics.estimators.cox import line_of
 from calibrant.metrics.estimators.two_bin import averaged_two_bin
+from calibrant.metrics.inference.class_test import class_wise_pvalue
+from calibrant.metrics.inference.group_test import group_findings
 from calibrant.metrics.inference.resampling import Sampling
 from calibrant.metrics.scores.ranking import auroc
 from calibrant.metrics.table import TABLE
@@ -69,13 +71,15 @@ SLOW = (
     "averaged_two_bin",
     "decision_loss",
     "variational_error",
+    "over_confidence",
+    "under_confidence",
     "test sweep",
     "test two_bin",
 )
-SLOWEST = ("smece", "decision_loss", "variational_error")
+SLOWEST = ("smece", "decision_loss", "variational_error", "over_confidence", "under_confidence")
 RESAMPLES, FEWER = 199, 99  # the second from 10,000 rows on
 LEVELS = (FEWEST, 100, 200, 400)  # samples that all cells get before any gets more
-KINDS = ("plain", "ties", "weights", "clusters")
+KINDS = ("plain", "ties", "weights", "clusters", "classes", "classes in clusters")
 
 
 def too_extreme(p: np.ndarray, prevalence: float) -> np.ndarray:
@@ -136,6 +140,8 @@ def truth(prevalence: float, law: str, kind: str) -> dict[str, float]:
         gap = np.abs(c - p)
         known = {"ici": gap.mean(), "e50": np.median(gap), "e90": np.quantile(gap, 0.9), "emax": gap.max()}
         known |= {"ece": gap.mean(), "ece_sweep": gap.mean(), "variational_error": gap.mean()}
+        over = (p - c) * (p - 0.5) > 0  # too extreme
+        known |= {"over_confidence": (gap * over).mean(), "under_confidence": (gap * ~over).mean()}
         known |= dict.fromkeys(("ece_crossfit", "ece_debiased"), float(np.sqrt((gap**2).mean())))
         pairs = Pairs(p, c)
         for name, estimator in {"ks_error": "ks", "ecce": "ecce", "smece": "smooth"}.items():
@@ -176,9 +182,29 @@ def one(drawn: dict[str, Any], figures: list[str], seed: int, t: float, known: d
     return found
 
 
-def classes(rng: np.random.Generator, n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    p = rng.dirichlet(np.full(k, 0.5 if k > 2 else 1.0), n)
-    return (p.cumsum(axis=1) > rng.random(n)[:, None]).argmax(axis=1), p
+def simplex(rng: np.random.Generator, n: int, k: int) -> np.ndarray:
+    return rng.dirichlet(np.full(k, 0.5 if k > 2 else 1.0), n)
+
+
+def classes(rng: np.random.Generator, n: int, k: int, clusters: np.ndarray | None = None) -> tuple[Any, Any]:
+    """Labels drawn from probabilities; those of a cluster share half of what decides them."""
+    p, u = simplex(rng, n, k), rng.random(n)
+    if clusters is not None:
+        common = rng.normal(size=clusters[-1] + 1)[clusters]
+        u = ndtr(np.sqrt(0.5) * common + np.sqrt(0.5) * rng.normal(size=n))
+    return (p.cumsum(axis=1) > u[:, None]).argmax(axis=1), p
+
+
+def true_means(k: int) -> dict[str, float]:
+    """Accuracy and losses of calibrated classes."""
+    if k not in _TRUTH:
+        p = simplex(np.random.default_rng(0), LARGE * 4 // k, k)
+        _TRUTH[k] = {
+            "accuracy": float(p.max(axis=1).mean()),
+            "brier": float((1 - (p**2).sum(axis=1)).mean()),
+            "nll": float(-(p * np.log(np.maximum(p, 1e-300))).sum(axis=1).mean()),
+        }
+    return _TRUTH[k]
 
 
 def cells() -> list[dict[str, Any]]:
@@ -186,7 +212,7 @@ def cells() -> list[dict[str, Any]]:
     grid = [{"law": law, "kind": "plain", "prevalence": q, "n": n} for law in LAWS for q in PREVALENCES for n in SIZES]
     grid += [
         {"law": law, "kind": kind, "prevalence": q, "n": n}
-        for kind in KINDS[1:]
+        for kind in KINDS[1:4]
         for law in LAWS
         for q in (0.05, 0.5)
         for n in (200, 1000)
@@ -196,45 +222,68 @@ def cells() -> list[dict[str, Any]]:
     slow = [{**cell, "part": "slow"} for cell in grid if cell["kind"] == "plain" or cell["n"] == 1000]
     slow = [cell for cell in slow if cell["n"] < SIZES[-1] or cell["prevalence"] in (PREVALENCES[0], PREVALENCES[-1])]
     many = [
-        {"law": "true", "kind": "classes", "k": k, "n": n, "part": "classes"} for k in (2, 10, 100) for n in (200, 2000)
+        {"law": "true", "kind": kind, "k": k, "n": n, "part": "classes"}
+        for kind in KINDS[4:]
+        for k in (2, 10, 100)
+        for n in (200, 2000)
     ]
-    return sorted(quick + slow + many, key=lambda cell: cell["n"] == SIZES[-1])
+    groups = [{**cell, "part": "groups"} for cell in grid if cell["law"] == "true" and cell["n"] in (200, 1000, 10_000)]
+    return sorted(quick + groups + slow + many, key=lambda cell: cell["n"] == SIZES[-1])
 
 
 def figures_of(cell: dict[str, Any]) -> tuple[str, ...]:
     """What is counted in a cell; "measure" stands for all errors of a measurement."""
     if cell["part"] == "classes":
-        return "measure", "test sweep", "test skce"
-    return QUICK if cell["part"] == "quick" else SLOW
+        return ("measure", "test class_wise", "test sweep", *(("test skce",) if cell["kind"] == "classes" else ()))
+    return {"quick": QUICK, "slow": SLOW, "groups": ("test groups", "gaps of groups")}[cell["part"]]
 
 
 def wanted_of(cell: dict[str, Any], figure: str, samples: int) -> int:
     """How many of so many samples a figure gets: fewer of many rows, and of what is resampled, but enough to judge."""
-    share = {"quick": 1.0, "slow": 0.5, "classes": 0.25}[cell["part"]]
-    share *= 1.0 if cell["n"] <= 2000 else 0.5 if cell["n"] <= 10_000 else 0.1
+    share = {"quick": 1.0, "slow": 0.5, "classes": 0.5, "groups": 1.0}[cell["part"]]
+    share *= 1.0 if cell["n"] <= 2000 else 0.5 if cell["n"] <= 10_000 else 0.25
     share *= 0.5 if figure in SLOWEST else 1.0
     return max(round(samples * share), min(samples, FEWEST))
 
 
 def run(cell: dict[str, Any], figures: list[str], seed: int) -> dict[str, tuple[int, int]]:
     rng = np.random.default_rng([seed, *(ord(c) for c in json.dumps(cell, sort_keys=True))])
+    if cell["part"] == "groups":
+        return grouped(rng, cell, seed)
     if cell["part"] != "classes":
         drawn = sample(rng, cell["n"], cell["prevalence"], cell["law"], cell["kind"])
         known = truth(cell["prevalence"], cell["law"], cell["kind"])
         own = Pairs(drawn["p"], LAWS[cell["law"]](drawn["p"], cell["prevalence"]), drawn.get("sample_weight"))
         known = {**known, "emax": np.abs(own.scores - own.outcomes).max(), "mce": error_of_pairs(own, norm="max")}
         return one(drawn, figures, seed, cell["prevalence"], known)
-    y, p = classes(rng, cell["n"], cell["k"])
+    clusters = None if cell["kind"] == "classes" else np.arange(cell["n"]) // 5
+    y, p = classes(rng, cell["n"], cell["k"], clusters)
+    options = {"resamples": RESAMPLES, "random_state": seed, "clusters": clusters}
     out: dict[str, tuple[int, int]] = {}
     for name in figures:
         if name == "measure":
-            found = metrics.measure(y, p, resamples=RESAMPLES, random_state=seed).metrics
-            offered = {name: i.low is not None for name, i in found.items() if i.norm}
-            out |= {name: (int(some), int(some and found[name].low <= 0)) for name, some in offered.items()}
+            found = metrics.measure(y, p, **options).figures
+            known = true_means(cell["k"])
+            for figure, i in found.items():
+                some = i.low is not None
+                out[figure] = (int(some), int(some and i.low <= known.get(figure, 0.0) <= i.high))
+        elif name == "test class_wise":
+            pvalue = class_wise_pvalue(read(y, p).clustered(clusters), RESAMPLES, np.random.default_rng(seed))
+            out[name] = (1, int(pvalue <= 0.05))
         else:
-            got = metrics.calibration_test(y, p, method=name[5:], resamples=RESAMPLES, random_state=seed)
-            out[name] = (1, int(got.pvalue <= 0.05))
+            out[name] = (1, int(metrics.calibration_test(y, p, method=name[5:], **options).pvalue <= 0.05))
     return out
+
+
+def grouped(rng: np.random.Generator, cell: dict[str, Any], seed: int) -> dict[str, tuple[int, int]]:
+    """Five groups of 8 to 40 % of the rows that do not differ: the test, and whether all gaps' intervals hold 0."""
+    drawn = sample(rng, cell["n"], cell["prevalence"], cell["law"], cell["kind"])
+    places = np.searchsorted(np.cumsum([0.4, 0.25, 0.15, 0.12, 0.08]), rng.random(cell["n"])).clip(0, 4)
+    pairs = read(drawn["y"], drawn["p"], drawn.get("sample_weight")).clustered(drawn.get("clusters")).top
+    names, places = np.unique(places, return_inverse=True)
+    found = group_findings(pairs, places, [str(name) for name in names], 0.95, RESAMPLES, np.random.default_rng(seed))
+    inside = all(row.low <= 0 <= row.high for row in found.rows)
+    return {"test groups": (1, int(found.test.pvalue <= 0.05)), "gaps of groups": (1, int(inside))}
 
 
 def study(samples: int, seconds: float, only: str, rows: int, kinds: str) -> dict[str, Any]:
@@ -282,7 +331,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3000.0)
     parser.add_argument("--only", default="", help="figures whose names have one of these in them: a,b,c")
     parser.add_argument("--rows", type=int, default=SIZES[-1], help="only cells of at most so many")
-    parser.add_argument("--kinds", default=",".join((*KINDS, "classes")), help="only cells of these")
+    parser.add_argument("--kinds", default=",".join(KINDS), help="only cells of these")
     parser.add_argument("--forget", nargs="*", default=[], help="figures, or kinds of cells, to count anew")
     parser.add_argument("--page", action="store_true", help="only write the page from what is recorded")
     given = parser.parse_args()

@@ -9,10 +9,9 @@ from typing import Any
 
 TITLES = {"plain": "", "ties": ", tied scores", "weights": ", weighted rows", "clusters": ", clusters of five"}
 FEWEST = 40  # intervals or tests of a cell below which nothing is said of it
+PARTS = {"slow": " (resampled figures)", "groups": ", in five groups"}
 LAWS = {"true": "calibrated", "bent": "miscalibrated"}
 NOTED = {  # what the figure itself says of intervals that are short
-    "variational_error": "its note calls it a lower bound",
-    "emax": "its note says that one place decides it, and that the interval may be short",
     "ece": "its note says how many of the rows lie in one bin, and that what cancels there is not seen",
 }
 
@@ -51,8 +50,8 @@ def page(record: dict[str, Any]) -> str:
     for (law, kind, part, _), members in groups.items():
         members.sort(key=lambda pair: (pair[0].get("k", 0), pair[0]["n"]))
         names = list(dict.fromkeys(name for _, kept in members for name in kept))
-        words = "classes, calibrated" if kind == "classes" else f"Events, {LAWS[law]}{TITLES[kind]}"
-        lines += ["", f"### {words}{' (resampled figures)' if part == 'slow' else ''}", ""]
+        words = f"{kind}, calibrated".capitalize() if part == "classes" else f"Events, {LAWS[law]}{TITLES[kind]}"
+        lines += ["", f"### {words}{PARTS.get(part, '')}", ""]
         lines += [f"| | {' | '.join(_column(cell) for cell, _ in members)} |", "| --- |" + " --- |" * len(members)]
         for name in names:
             row = [_percent(kept.get(name, [0, 0, 0])) for _, kept in members]
@@ -91,8 +90,8 @@ samples knows a share of 95 % to 1.1 points, one of 100 to 2.2, one of 20 to 4.9
 Intervals of errors that cannot be negative cover more than 97 % where the truth is 0: the lower end is 0
 unless the test rejects, and the upper end is honest about what remains possible. That is by design, as
 is the width of the usual interval of observed over expected, which treats the sum of the scores as
-fixed. `variational_error` is a lower bound by its nature: its interval is of what a cross-fitted curve
-can show, and lies below the true error where rows are few.
+fixed. `variational_error` and its two sides estimate what a cross-fitted curve can show, less than the error on
+average; their interval is of the error. `emax` has the ends of the smooth curve's band.
 
 Where fewer than 20 rows have the rarer outcome, the note of a figure says that its interval may be short;
 where fewer than five do, losses, areas and net benefit have none. An interval that is offered in few of the

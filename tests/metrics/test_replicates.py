@@ -28,14 +28,16 @@ def test_many_samples_agree_with_one_by_one(seed, n, norm):
             assert chosen[i] == plain.bins
 
 
-def test_debiased_and_ks_agree_with_one_by_one(rng):
+def test_debiased_and_cumulative_errors_agree_with_one_by_one(rng):
     scores = rng.random((5, 90))
+    scores[2] = scores[2].round(1)  # ties
     outcomes = rng.random((5, 90)) < scores
     many = from_rows(scores, outcomes)
     for i in range(5):
         pairs = Pairs(scores[i], outcomes[i].astype(float))
         assert many.debiased(15)[i] == pytest.approx(ESTIMATORS["debiased"](pairs), abs=1e-12)
         assert many.ks()[i] == pytest.approx(ESTIMATORS["ks"](pairs), abs=1e-12)
+        assert many.ecce()[i] == pytest.approx(ESTIMATORS["ecce"](pairs), abs=1e-12)
 
 
 def test_weighted_groups_follow_the_conventions_of_plain_edges(rng):

@@ -18,7 +18,7 @@ from .estimators.curves import ReliabilityCurve, curve_of, smooth_curve
 from .inference.group_test import group_findings
 from .inference.intervals import Interval, check_confidence, check_resamples
 from .inference.means import share_interval
-from .inference.resampling import Sampling, resampled_choice
+from .inference.resampling import CUMULATIVE, Sampling, resampled_choice
 from .inference.testing import sweep_test
 from .inference.verdict import verdict_of
 from .labelled import label_findings
@@ -305,7 +305,7 @@ def _metrics(forecasts: Any, settings: Settings, sampling: Sampling) -> dict[str
     errors = {name: row.given(options[name]) for name in names if isinstance(row := TABLE[name], Error)}
     fast = [resampled_choice(choice) for choice in errors.values() if choice["view"] == "top_label"]
     sampling.prepare(
-        forecasts.top, [choice for choice in fast if choice["norm"] != "max" or choice["estimator"] == "ks"]
+        forecasts.top, [choice for choice in fast if choice["norm"] != "max" or choice["estimator"] in CUMULATIVE]
     )
     return {name: TABLE[name].interval(forecasts, settings.confidence, sampling, **options[name]) for name in names}
 

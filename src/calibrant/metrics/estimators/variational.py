@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +18,14 @@ __all__ = ["variational", "variational_of"]
 Floats = NDArray[np.float64]
 
 
-def _curve(smoother: str) -> Curve:
+def _curve(smoother: str, known: dict[Any, Floats]) -> Curve:
     def fitted(rest: Cells, at: Floats) -> Floats:
+        key = rest.weights.tobytes(), rest.outcomes.tobytes()
+        if key not in known:
+            known[key] = made(rest, at)
+        return known[key]
+
+    def made(rest: Cells, at: Floats) -> Floats:
         scores, ones = np.tile(rest.scores, 2), np.repeat([1.0, 0.0], len(rest.scores))
         pairs = Pairs(scores, ones, np.r_[rest.outcomes, np.maximum(rest.weights - rest.outcomes, 0.0)])
         return smoothed(pairs, smoother).at(at)
@@ -27,17 +34,24 @@ def _curve(smoother: str) -> Curve:
 
 
 def variational_of(
-    pairs: Pairs, *, smoother: str = "spline", folds: int = 5, random_state: int = 0, side: str | None = None
+    pairs: Pairs,
+    *,
+    smoother: str = "spline",
+    folds: int = 5,
+    random_state: int = 0,
+    side: str | None = None,
+    known: dict[Any, Floats] | None = None,
 ) -> CrossFit:
     """Return the mean of sign(ĝ(s) - s)·(y - s) over rows, ĝ fitted on the other folds, with its standard error.
 
     The expectation is at most E|c(s) - s|, c the true frequency at s, and may be below 0 (arXiv 2602.24230).
     ``side="over"`` counts the rows where ĝ lies between s and ½ (or beyond it on that side): scores too extreme.
-    ``side="under"`` counts the others. Both add up to the whole.
+    ``side="under"`` counts the others. Both add up to the whole. ``known`` keeps the curves of these pairs, which all
+    sides share.
     """
     if side not in (None, "over", "under"):
         raise InvalidInput("no such side", seen=repr(side), allowed="None, 'over' or 'under'")
-    curve = None if smoother == "isotonic" else _curve(smoother)
+    curve = None if smoother == "isotonic" else _curve(smoother, {} if known is None else known)
     return crossfit_of(pairs, norm=1, folds=folds, random_state=random_state, curve=curve, side=side)
 
 

@@ -150,10 +150,18 @@ class Replicates:
 
     def ks(self) -> Floats:
         """Kolmogorov-Smirnov error: the largest |Σ(score - outcome)| over the lowest scores, over the total."""
-        excess = np.abs(self.excess)
-        if self.joins is not None:
-            excess = np.where(self.joins == np.arange(excess.shape[1]), excess, 0.0)
-        return excess.max(axis=1) / self.mass[:, -1]
+        return np.abs(self._walks).max(axis=1) / self.mass[:, -1]
+
+    def ecce(self) -> Floats:
+        """Estimated cumulative calibration error: the range of Σ(score - outcome) over the lowest scores."""
+        return np.ptp(self._walks, axis=1) / self.mass[:, -1]
+
+    @property
+    def _walks(self) -> Floats:
+        if self.joins is None:
+            return self.excess
+        # Within ties a walk is not read: 0 is where it begins, and changes no extreme.
+        return np.where(self.joins == np.arange(self.excess.shape[1]), self.excess, 0.0)
 
 
 def from_rows(scores: Floats, outcomes: NDArray[np.bool_], complements: Floats | None = None) -> Replicates:

@@ -22,10 +22,11 @@ from ..views.blocks import CellForecasts
 from ..views.forecasts import Forecasts
 from .replicates import Replicates, prefix
 
-__all__ = ["Sampling", "is_view", "resampled_choice", "resamples_of", "statistic_of"]
+__all__ = ["CUMULATIVE", "Sampling", "is_view", "resampled_choice", "resamples_of", "statistic_of"]
 
 Floats = NDArray[np.float64]
 Statistic = Callable[[Replicates], Floats]
+CUMULATIVE = ("ks", "ecce")  # sums that are resampled, though their norm is the largest
 # Entries of one block of resamples: a few megabytes.
 BLOCK = 1_000_000
 
@@ -43,14 +44,14 @@ class Sampling:
     pvalues : dict
         Of the test that a view is calibrated, by the identity of its pairs.
     values : dict
-        Resampled values of statistics, by the identity of the pairs and the options of the statistic.
+        Resampled values of statistics, and what else figures share, by the identity of the pairs and their options.
     """
 
     resamples: int
     rng: np.random.Generator
     slow: int = 100
     pvalues: dict[int, float] = field(default_factory=dict)
-    values: dict[Any, Floats] = field(default_factory=dict)
+    values: dict[Any, Any] = field(default_factory=dict)
 
     def pairs(self, pairs: Pairs) -> Iterator[Pairs]:
         """Yield resamples of pairs, as weights."""
@@ -173,8 +174,8 @@ def statistic_of(options: dict[str, Any]) -> Statistic | None:
     norm, estimator = options.get("norm"), options.get("estimator", "binned")
     if estimator == "sweep":
         return lambda many: many.sweep(edges or "equal_mass", norm or 1)[0]
-    if estimator == "ks":
-        return Replicates.ks
+    if estimator in CUMULATIVE:
+        return getattr(Replicates, estimator)
     if not isinstance(bins, int):
         return None
     return (lambda many: many.binned(bins, edges or "equal_width", norm or 1)) if estimator == "binned" else None

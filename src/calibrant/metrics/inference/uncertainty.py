@@ -22,15 +22,15 @@ from .bounds import largest_error, largest_gap_interval
 from .class_test import class_wise_pvalue
 from .intervals import Interval
 from .means import FEW, few_words, rarer
-from .resampling import Sampling, is_view, resampled_choice
+from .resampling import CUMULATIVE, Sampling, is_view, resampled_choice
 from .testing import sweep_test
 
-__all__ = ["crossfit_interval", "error_interval", "evidence_of", "from_resamples", "with_evidence"]
+__all__ = ["crossfit_interval", "error_interval", "evidence_of", "from_resamples", "largest_mean_gap", "with_evidence"]
 
 Floats = NDArray[np.float64]
 # In which power the noise of a sample adds up with what is there (see `bootstrap`); in squares where nothing is said.
 POWERS = {"smooth": 3}
-# Share of one bin from which the binned error misses much: with 98 %, its interval covered the true error in 60 %.
+# Share of one bin from which the binned error misses much: with 98 %, its own interval covered the true error in 60 %.
 CROWDED = 0.9
 
 
@@ -52,7 +52,7 @@ def error_interval(
         groups = _groups(forecasts, choice) if pairs is None else [pairs]
         settings = {name: choice[name] for name in ("folds", "random_state") if choice.get(name) is not None}
         found = crossfit_interval(groups, confidence, norm, **settings)
-    elif norm == "max" and estimator != "ks":
+    elif norm == "max" and estimator not in CUMULATIVE:
         found = _largest_gap(pairs, choice, estimate, confidence)
     else:
         sampled = resampled_choice(choice)
@@ -60,19 +60,21 @@ def error_interval(
         centre, power = error_of(forecasts, **sampled), POWERS.get(estimator, 2)
         found = from_resamples(estimate, values, confidence, 1.0, centre=centre, power=power)
     found = with_evidence(replace(found, norm=norm), evidence_of(forecasts, pairs, confidence, sampling), pairs)
-    return (
-        found if found.note or pairs is None or estimator != "binned" else replace(found, note=_crowded(pairs, choice))
-    )
+    return found if found.note or pairs is None or estimator != "binned" else _crowded(found, pairs, choice, sampling)
 
 
-def _crowded(pairs: Pairs, choice: dict[str, Any]) -> str:
-    """Say that most rows lie in one bin, within which gaps of either sign cancel."""
+def _crowded(found: Interval, pairs: Pairs, choice: dict[str, Any], sampling: Sampling) -> Interval:
+    """Say that most rows lie in one bin, within which gaps of either sign cancel; the cross-fitted error sees them."""
     edges, bins = (option_of({"estimator": "binned", **choice}, name) for name in ("edges", "bins"))
     mass = bin_sums(pairs, make_edges(edges, bins, pairs))[0]
-    if len(mass) == 1:  # what was asked for
-        return ""
     share = float(mass.max() / mass.sum())
-    return f"{share:.0%} of the rows lie in one bin: what cancels within it is not seen" if share > CROWDED else ""
+    if len(mass) == 1 or share <= CROWDED:  # one bin is what was asked for
+        return found
+    note = f"{share:.0%} of the rows lie in one bin: what cancels within it is not seen"
+    if found.norm == "max":
+        return replace(found, note=note)
+    high = max(found.high or 0.0, largest_mean_gap(pairs, found.confidence, sampling))
+    return replace(found, high=high, note=f"{note}, and the upper end is that of the cross-fitted error")
 
 
 def _resampled(forecasts: Any, pairs: Pairs | None, choice: dict[str, Any], sampling: Sampling) -> Floats:
@@ -112,6 +114,14 @@ def evidence_of(forecasts: Any, pairs: Pairs | None, confidence: float, sampling
         else:
             sampling.pvalues[key] = sweep_test(pairs, "", 2, enough, sampling.rng).pvalue
     return sampling.pvalues[key]
+
+
+def largest_mean_gap(pairs: Pairs, confidence: float, sampling: Sampling) -> float:
+    """Return the upper end of the cross-fitted root mean square gap: no mean gap is larger."""
+    key = id(pairs), "largest mean gap", confidence
+    if key not in sampling.values:
+        sampling.values[key] = crossfit_of(pairs).bounds(confidence)[1]
+    return sampling.values[key]
 
 
 def _groups(forecasts: Any, choice: dict[str, Any]) -> list[Pairs]:
