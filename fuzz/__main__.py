@@ -1,6 +1,7 @@
 """Run the fuzzers for some time, each in processes of its own: ``python -m fuzz --seconds 60 --seed 1 --log run.log``.
 
-An input is known by its fuzzer, its seed and its number; ``python -m fuzz --one arrays:1:4711`` tries it again, and
+It ends after so many seconds, or after ``--inputs`` of them; with the log of a run that was ended it goes on where
+that was. An input is known by its fuzzer, its seed and its number; ``python -m fuzz --one arrays:1:4711`` tries it again, and
 ``corpus/inputs.txt`` lists those that once found something, which every run tries first.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import struct
 import subprocess
 import sys
@@ -31,6 +33,10 @@ class Run:
         self.log = log
         self.next = dict.fromkeys(FUZZERS, 0)
         self.findings = 0
+        for line in log.read_text().splitlines() if log is not None and log.exists() else []:
+            if f" seed {seed}: " in line:
+                self.next |= {name: int(n.replace(",", "")) for n, name in re.findall(r"([\d,]+) ([a-z]+)[,;]", line)}
+                self.findings = int(re.findall(r"(\d+) found", line)[0])
 
     def say(self, line: str) -> None:
         """Print a line, and keep it in the log."""
@@ -82,6 +88,7 @@ def main() -> None:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(prog="fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--inputs", type=int, default=10**12, help="of all fuzzers together, after which the run ends")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", nargs="+", choices=FUZZERS, default=list(FUZZERS))
     parser.add_argument("--log", type=Path)
@@ -94,7 +101,7 @@ def main() -> None:
     run = Run(arguments.seed, arguments.log)
     _replay(run, arguments.only)
     end = time.monotonic() + arguments.seconds
-    while (left := end - time.monotonic()) > 0:
+    while (left := end - time.monotonic()) > 0 and sum(run.next.values()) < arguments.inputs:
         for fuzzer in arguments.only:
             run.slice(fuzzer, min(SLICE, max(1.0, left / len(arguments.only))))
         counts = ", ".join(f"{run.next[f]:,} {f}" for f in arguments.only)

@@ -29,7 +29,14 @@ MORE = {
         "test_saturation.py",
         "test_half_precision.py",
     ),
-    "maps": ("maps", "exports/test_torch_module.py"),  # whose formulas are tested where they are shipped
+    "maps": (  # whose formulas are tested where they are shipped, and whose promises and states for all at once
+        "maps",
+        "exports/test_torch_module.py",
+        "contract/test_contract.py",
+        "files/test_invariants.py",
+        "kept/test_kept_maps.py",
+    ),
+    "metrics": ("metrics", "kept/test_kept_metrics.py"),
     "operators": ("operators", "exports/test_operators.py"),
     "passes": ("passes", "scanning/test_sources.py", "test_scanning.py"),
 }
@@ -139,7 +146,7 @@ class Tests:
     def of(self, change: Change) -> list[str]:
         """Return the tests that ran the changed line, those of its room first, then the quick ones."""
         if change.room == "cpp":
-            called = self._core_functions(Path(change.path).stem)
+            called = set[str]().union(*map(self._core_functions, self._declared(Path(change.path))))
             reached = [name for name, test in self.tests.items() if called & set(test["core"])]
         else:
             reached = list(self._reaching(change))
@@ -175,6 +182,14 @@ class Tests:
     def seconds(self, names: list[str]) -> float:
         """Return how long the tests took when they were recorded."""
         return sum(self.tests[name]["seconds"] for name in names)
+
+    def _declared(self, path: Path) -> list[str]:
+        """Return the stems of the headers that declare what a file of C++ has: its own, or else those of other files."""
+        room = self.root / "cpp"
+        if path.stem.startswith("bind") or (room / f"{path.stem}.hpp").exists():
+            return [path.stem]
+        included = re.findall(r'#include "(\w+)\.hpp"', (self.root / path).read_text())
+        return [stem for stem in included if (room / f"{stem}.cpp").exists()]
 
     def _core_functions(self, stem: str) -> set[str]:
         """Return the functions of the core whose binding file includes, directly or not, what the stem declares."""

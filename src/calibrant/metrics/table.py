@@ -25,6 +25,7 @@ from .metric import Error, Figure, Mean, Metric, Vector
 from .scores.accuracy import accuracy, hits, sharpness, spread_of_scores, top_k_accuracy
 from .scores.proper import brier, brier_rows, nll, nll_rows
 from .scores.ranking import auroc, auroc_influence, scaled_brier, scaled_brier_influence
+from .views.forecasts import select
 
 __all__ = ["FUNCTIONS", "PROFILES", "TABLE", "meanings_of", "row_of"]
 
@@ -41,7 +42,8 @@ def _canonical_law(
     forecasts: Any, estimate: float, values: Any, confidence: float, sampling: Sampling, **options: Any
 ) -> Interval:
     found = replace(from_resamples(estimate, values, confidence, power=2), norm=options.get("norm", 1))
-    return with_evidence(found, evidence_of(forecasts, None, confidence, sampling))
+    pairs = select(forecasts, "top_label") if forecasts.is_event else None
+    return with_evidence(found, evidence_of(forecasts, pairs, confidence, sampling))
 
 
 ROWS: tuple[Metric, ...] = (
