@@ -1,8 +1,8 @@
 """Run the fuzzers for some time, each in processes of its own: ``python -m fuzz --seconds 60 --seed 1 --log run.log``.
 
 It ends after so many seconds, or after ``--inputs`` of them; with the log of a run that was ended it goes on where
-that was. An input is known by its fuzzer, its seed and its number; ``python -m fuzz --one arrays:1:4711`` tries it again, and
-``corpus/inputs.txt`` lists those that once found something, which every run tries first.
+that was. An input is known by its fuzzer, its seed and its number; ``python -m fuzz --one arrays:1:4711`` tries it
+again, and ``corpus/inputs.txt`` lists those that once found something, which every run tries first.
 """
 
 from __future__ import annotations

@@ -90,6 +90,13 @@ class Integer:
         return [self.low - 1, self.low + 0.5, "many", True]
 
 
+def generator(random_state: Any, *more: int) -> np.random.Generator:
+    """Return the random numbers of a seed that a user gave, and of numbers of ours beside it."""
+    if not Integer(0).accepts(random_state):
+        raise InvalidInput("random_state is not valid", seen=repr(random_state)[:80], allowed=Integer(0).allowed)
+    return np.random.default_rng([int(random_state), *more] if more else int(random_state))
+
+
 @dataclass(frozen=True)
 class Instance:
     """An object of a type, or with the methods of one."""

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from tests.conftest import overconfident
 
 import calibrant
-from tests.conftest import overconfident
 
 # Passes over 3,000 rows of 4 classes, at most: as they are, of weight 10⁶ each, of scores times 100 and over 1,000.
 PASSES = {

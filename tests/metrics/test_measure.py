@@ -193,3 +193,22 @@ def test_measure_reads_and_sorts_the_rows_once(monkeypatch, profile):
 def test_arrays_are_probabilities():
     with pytest.raises(InvalidInput, match="arrays to measure are probabilities; seen: inputs='logits'"):
         calibrant.measure([0, 1], [0.2, 0.9], inputs="logits")
+
+
+@pytest.mark.parametrize("bad", [0.5, -1, "one", None, True])
+def test_a_seed_that_is_none_is_refused_wherever_one_is_asked_for(bad):
+    y, p = np.array([0, 1] * 20), np.linspace(0.1, 0.9, 40)
+    calls = (
+        lambda: calibrant.measure(y, p, random_state=bad),
+        lambda: calibrant.metrics.Measuring(random_state=bad),
+        lambda: calibrant.metrics.calibration_test(y, p, random_state=bad),
+        lambda: calibrant.metrics.bootstrap("ece", y, p, random_state=bad),
+        lambda: calibrant.metrics.ece_crossfit(y, p, random_state=bad),
+        lambda: calibrant.metrics.required_samples(0.1, random_state=bad),
+        lambda: calibrant.compare(
+            np.column_stack([1 - p, p]), y, methods=["ts"], inputs="probabilities", random_state=bad
+        ),
+    )
+    for call in calls:
+        with pytest.raises(InvalidInput, match="random_state"):
+            call()

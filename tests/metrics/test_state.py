@@ -261,3 +261,11 @@ def test_options_that_a_metric_must_have_are_asked_for(name):
         metrics_state(name)
     with pytest.raises(InvalidInput, match="no option 'colour'"):
         metrics_state(name, threshold=0.2, colour=1)
+
+
+def test_moments_that_overflow_are_refused(rows):
+    y, p = rows[:2]
+    told = metrics.Measuring().update(y, p).to_dict()
+    told["summary"]["losses"]["nll"]["second"] = 1e250
+    with pytest.raises(CalibrantError, match="moments"):
+        metrics.Measuring.from_dict(told)

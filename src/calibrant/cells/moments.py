@@ -108,6 +108,7 @@ class Moments:
             good &= 0 <= found.infinite <= found.weight and not np.isnan(found.least) and type(found.whole) is bool
             slack = 1e-9 * (abs(found.shift) + abs(found.least))
             good = good and (found.weight == 0 or found.mean >= found.least - slack)
+            good = good and (found.weight == 0 or bool(np.isfinite(found.spread).all()))  # overflows are refused
             if not good or any(isinstance(getattr(found, name), (bool, str)) for name in (*_NUMBERS, "least")):
                 raise FileProblem("this is no sum of moments", seen="numbers that contradict each other")
             return found

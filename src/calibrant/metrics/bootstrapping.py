@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..parameters import generator
 from .inference.intervals import Interval, check_confidence, check_resamples
 from .inference.resampling import Sampling
 from .inference.uncertainty import from_resamples
@@ -78,7 +79,7 @@ def bootstrap(
     """
     check_confidence(confidence)
     check_resamples(resamples, 2)
-    sampling = Sampling(resamples, np.random.default_rng(random_state), slow=resamples)
+    sampling = Sampling(resamples, generator(random_state), slow=resamples)
     row = row_of(metric)
     if row is not None:
         forecasts = row.read(y_true, y_prob, sample_weight, classes, options).clustered(clusters)

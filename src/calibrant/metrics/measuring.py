@@ -11,6 +11,7 @@ from ..cells.edges import check_edges
 from ..cells.moments import moments_of
 from ..cells.pairs import Pairs
 from ..errors import FileProblem, InvalidInput, reading_state
+from ..parameters import generator
 from ..validation import as_groups
 from .decisions.net_benefit import curve_of_decisions
 from .estimators.binned import binned
@@ -53,6 +54,7 @@ class Settings:
     def __post_init__(self) -> None:
         check_confidence(self.confidence)
         check_resamples(self.resamples, 19)
+        generator(self.random_state)
         check_edges("equal_width", self.bins)
         if self.profile not in PROFILES:
             raise InvalidInput("no such profile", seen=repr(self.profile), allowed=", ".join(PROFILES))
@@ -130,7 +132,7 @@ def _by_group(found: Measurement, forecasts: Forecasts, groups: Any, settings: S
         return found
     places, names = as_groups(groups, forecasts.n)
     shown = [str(name) for name in names.tolist()]
-    rng = np.random.default_rng(settings.random_state)
+    rng = generator(settings.random_state)
     findings = group_findings(forecasts.top, places, shown, settings.confidence, settings.resamples, rng)
     own = _of_each(settings, len(shown))
     parts = {name: measured(forecasts.take(places == place), own) for place, name in enumerate(shown)}
@@ -147,7 +149,7 @@ def _measured_labels(given: MultiLabel, settings: Settings, groups: Any) -> Meas
     """Measure all known entries as one event, and each label by itself."""
     pooled = given.pooled()
     found = measured(pooled, settings)
-    sampling = Sampling(settings.resamples, np.random.default_rng(settings.random_state), 100)
+    sampling = Sampling(settings.resamples, generator(settings.random_state), 100)
     errors = [
         binned(given.label(k), bins=settings.bins) if given.known[:, k].any() else 0.0 for k in range(len(given.names))
     ]
@@ -236,7 +238,7 @@ class Measuring:
         parts = {name: part.summary for name, part in sorted(self.groups.items()) if part.summary is not None}
         each = [part.top for part in parts.values()]
         places = np.repeat(np.arange(len(each)), [pairs.n for pairs in each])
-        rng = np.random.default_rng(self.settings.random_state)
+        rng = generator(self.settings.random_state)
         pairs = Pairs(*(np.concatenate([getattr(part, name) for part in each]) for name in _BY_CELL))
         findings = group_findings(pairs, places, list(parts), self.settings.confidence, self.settings.resamples, rng)
         own = _of_each(self.settings, len(parts))
@@ -272,7 +274,7 @@ def measured(forecasts: Any, settings: Settings) -> Measurement:
     pairs, confidence, bins = forecasts.top, settings.confidence, settings.bins
     resamples = min(settings.resamples, max(200, MOST_DRAWS // pairs.n))
     slow = max(min(resamples, 100), resamples // 10)
-    sampling = Sampling(resamples, np.random.default_rng(settings.random_state), slow)
+    sampling = Sampling(resamples, generator(settings.random_state), slow)
     words = "the event's probabilities are true" if forecasts.is_event else "the top label's probabilities are true"
     test = sweep_test(pairs, words, 2, resamples, sampling.rng)
     sampling.pvalues[id(pairs)] = test.pvalue

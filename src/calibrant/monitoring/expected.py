@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput, caution
+from ..parameters import generator
 from ..types import Array
 from ..validation import as_weights
 
@@ -143,7 +144,7 @@ def _auroc(p: Array, w: Array, seed: int) -> Figure | None:
     value = _area(place, w * p, w * (1 - p))
     if not np.isfinite(value):
         return None
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     drawn = [_area(place, w * y, w * ~y) for y in (rng.random(len(p)) < p for _ in range(_DRAWS))]
     known = np.array([area for area in drawn if np.isfinite(area)])
     if len(known) < _DRAWS // 2:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import InvalidInput
+from ..parameters import generator
 from ..types import Integers
 from .problem import Problem
 
@@ -37,7 +38,7 @@ def make_plan(given: Problem, test: Problem | None, cv: int, repeats: int, seed:
         raise InvalidInput(
             f"groups are too few for {cv} folds", seen=f"{given.groups.max() + 1} groups", hint="pass a smaller cv"
         )
-    return [_deal(given, cv, np.random.default_rng([seed, repeat])) for repeat in range(repeats)]
+    return [_deal(given, cv, generator(seed, repeat)) for repeat in range(repeats)]
 
 
 def _deal(given: Problem, cv: int, rng: np.random.Generator) -> list[Split]:
@@ -94,7 +95,7 @@ def smaller_plans(plan: Plan, given: Problem, sizes: Sequence[int], seed: int) -
             raise InvalidInput(
                 "sizes must be numbers of rows that there are to fit on", seen=str(size), allowed=f"2 to {most}"
             )
-        rng = np.random.default_rng([seed, size])
+        rng = generator(seed, size)
         plans[size] = [[Split(subsample(s.fit, labels, size, rng), s.judge) for s in splits] for splits in plan]
     return plans
 

@@ -17,7 +17,7 @@ from ..cells.pairs import Pairs
 from ..errors import InvalidInput
 from ..metrics.estimators.calibration_error import ESTIMATORS, check_estimator, check_options
 from ..metrics.inference.replicates import from_rows
-from ..parameters import Integer
+from ..parameters import Integer, generator
 from ..progress import Progress, reporting
 from .controls import adjusted_mean, control_deviations
 from .distributions import ScoreDistribution, Uniform
@@ -204,7 +204,7 @@ def _draws(
 ) -> Iterator[tuple[int, slice, Draw]]:
     total, done = repeats * sum(sizes), 0
     for column, size in enumerate(sizes):
-        rng, rows = np.random.default_rng([random_state, size]), max(1, BLOCK // size)
+        rng, rows = generator(random_state, size), max(1, BLOCK // size)
         for first in range(0, repeats, rows):
             part = slice(first, min(repeats, first + rows))
             yield column, part, scenario.draw(part.stop - first, size, rng)

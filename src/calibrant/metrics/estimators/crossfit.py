@@ -12,6 +12,7 @@ from scipy.special import stdtrit
 from ...cells.isotonic import isotonic_levels
 from ...cells.pairs import Cells, Pairs, standard_error
 from ...errors import InvalidInput
+from ...parameters import generator
 from .norms import Norm, check_norm
 
 __all__ = ["CrossFit", "Curve", "crossfit", "crossfit_of"]
@@ -115,7 +116,7 @@ def crossfit_of(
 def _dealt_clusters(clusters: NDArray[np.int64], folds: int, random_state: int) -> NDArray[np.int64]:
     """Return the fold of each row: clusters are dealt whole, so that a curve is judged on some it has not seen."""
     count = int(clusters.max()) + 1
-    return np.random.default_rng(random_state).permutation(count)[clusters] % folds
+    return generator(random_state).permutation(count)[clusters] % folds
 
 
 def _sums_by_fold(pairs: Pairs, dealt: NDArray[np.int64], folds: int) -> tuple[Floats, Floats]:
@@ -129,7 +130,7 @@ def _sums_by_fold(pairs: Pairs, dealt: NDArray[np.int64], folds: int) -> tuple[F
 
 def deal(cells: Cells, folds: int, random_state: int) -> tuple[Floats, Floats]:
     """Return each fold's weight and outcomes in each cell, both of shape (folds, cells)."""
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     if not _whole(cells.weights, cells.outcomes):
         mine = np.arange(len(cells.scores)) % folds == np.arange(folds)[:, None]
         return mine * cells.weights, mine * cells.outcomes

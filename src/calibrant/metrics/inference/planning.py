@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import root_scalar
 
 from ...errors import InvalidInput
-from ...parameters import Integer
+from ...parameters import Integer, generator
 from ...validation import as_array
 from ..estimators.norms import check_norm
 from .replicates import from_rows
@@ -104,7 +104,7 @@ def _power(
     law: Floats | None, exponent: float, n: int, false_alarms: float, norm: int, repeats: int, random_state: int
 ) -> float:
     """Share of samples in which the sweep error exceeds its quantile under calibration; no law means uniform scores."""
-    rng = np.random.default_rng([random_state, n])
+    rng = generator(random_state, n)
     # A few million scores in all: fewer repeats for large n.
     repeats = max(100, min(repeats, 4_000_000 // n))
     values = []

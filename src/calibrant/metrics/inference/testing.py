@@ -12,6 +12,7 @@ from scipy.special import chdtrc, erfc, log_expit, logit
 
 from ...cells.pairs import Cells, Pairs, is_whole
 from ...errors import InvalidInput
+from ...parameters import generator
 from ..estimators.cox import Line, line_of
 from ..estimators.cumulative import ecce, ks
 from ..estimators.kernel import skce_of
@@ -120,7 +121,7 @@ def calibration_test(
         raise InvalidInput("no such test", seen=repr(method), allowed=", ".join((*_TESTS, "skce")))
     check_norm(norm)
     check_resamples(resamples, 19)
-    forecasts, rng = read(y_true, y_prob, sample_weight, classes=classes), np.random.default_rng(random_state)
+    forecasts, rng = read(y_true, y_prob, sample_weight, classes=classes), generator(random_state)
     if method == "skce":
         if clusters is not None:
             raise InvalidInput("the kernel test takes no clusters", allowed=", ".join(_TESTS))

@@ -1,0 +1,92 @@
+"""What operators, and maps with other parameters than their names have, answer to a few rows is what it was."""
+
+import numpy as np
+import pytest
+from tests.kept.comparing import check
+from tests.kept.test_kept_maps import SETS, classes, told
+
+import calibrant
+from calibrant.maps.binary.base import BinaryMap
+
+pytestmark = pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+OTHERS = {
+    "chain": "ts > vector > irova",
+    "mixture": "ts + vector",
+    "mixture of three": "ts + gp + irova",
+    "top label": calibrant.TopLabel(calibrant.PlattScaling()),
+    "top label, free": calibrant.TopLabel(calibrant.Isotonic(), keep_label=False),
+    "one against the rest": calibrant.OneVsRest(calibrant.BetaCalibration(), normalize="softmax"),
+    "joint mixture": calibrant.Mixture([calibrant.TemperatureScaling(), calibrant.Uniform()], weights="joint"),
+    "likely mixture": calibrant.Mixture([calibrant.make("ts"), calibrant.make("irova")], weights="likely"),
+    "mixture by Brier": calibrant.Mixture([calibrant.make("ts"), calibrant.make("vector")], loss="brier", cv=3),
+    "temperature by Brier": calibrant.TemperatureScaling(loss="brier"),
+    "ensemble by Brier": calibrant.EnsembleTemperatureScaling(loss="brier"),
+    "matrix by folds": calibrant.MatrixScaling(strength="cv", intercepts="origin"),
+    "vector, given": calibrant.VectorScaling(strength=0.5),
+    "hoki, given": calibrant.Hoki(("gaussian", 0.0, 2.0), bins=4, init="confidence"),
+    "kernel": calibrant.KCal(projection="lda", bandwidth="rule", inputs="logits"),
+    "kernel, few": calibrant.KCal(projection="pca", dim=2, capacity=40, inputs="logits"),
+    "venn-abers by folds": calibrant.VennAbers(folds=3, loss="brier"),
+    "spline of ranks": calibrant.SplineCalibration(along="rank", knots=4),
+    "free spline": calibrant.LogitSpline(monotone=False, strength=2.0, smooth_targets=False),
+    "free parabola": calibrant.QuadraticScaling(monotone=False, strength=0.3, smooth_targets=1.0, clip=5.0),
+    "few models": calibrant.BayesianBinning(strength=4.0, models=5),
+    "diagonal": calibrant.OrderPreservingScaling(form="diagonal"),
+    "few points": calibrant.GaussianProcessCalibration(points=6),
+    "few bins": calibrant.BinwiseTemperatureScaling(bins=3),
+    "plain frequencies": calibrant.Binning(edges="equal_mass", bins=5, smoothing=0.0),
+    "means of scores": calibrant.Binning(edges="kmeans", bins=6, representatives="mean_score"),
+    "lent": calibrant.Binning(edges="mi", bins=5, representatives=calibrant.PlattScaling()),
+    "given edges": calibrant.Binning(edges=[0.2, 0.4, 0.9]),
+    "without affine": calibrant.Binning(edges="imax", affine=False, random_state=3),
+}
+
+
+@pytest.mark.parametrize("of", ["four classes", "weights"])
+@pytest.mark.parametrize("name", OTHERS)
+def test_an_operator_answers_as_it_did(name, of):
+    z, y, w = SETS[of]
+    given = OTHERS[name]
+    map_ = calibrant.make(given) if isinstance(given, str) else given
+    map_ = calibrant.OneVsRest(map_) if isinstance(map_, BinaryMap) else map_
+    check("operators", f"{name}, {of}", told(map_.fit(z, y, sample_weight=w), z))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_groups_answer_as_they_did(weighted):
+    z, y = classes(300, 3, 4)
+    groups = np.random.default_rng(4).choice(["a", "b", "c"], 300, p=[0.5, 0.4, 0.1])
+    w = np.random.default_rng(5).exponential(size=300) + 0.1 if weighted else None
+    apart = calibrant.ByGroup(calibrant.make("ts")).fit(z, y, sample_weight=w, groups=groups)
+    fair = calibrant.Multicalibrated(calibrant.make("ts")).fit(z, y, sample_weight=w, groups=groups)
+    found = {
+        "apart": apart.predict_proba(z[:20], groups=groups[:20]),
+        "effects": apart.effects_,
+        "variances": apart.variances_,
+        "report": [apart.fit_report_.loss_after, apart.fit_report_.held_out_after],
+        "fair": fair.predict_proba(z[:20], groups=groups[:20]),
+    }
+    check("operators", f"groups, {'weighted' if weighted else 'plain'}", found)
+
+
+def test_labels_that_go_together_answer_as_they_did():
+    z = np.random.default_rng(6).normal(size=(200, 3)) * 3
+    y = (np.random.default_rng(7).random((200, 3)) < 1 / (1 + np.exp(-z / 2))).astype(int)
+    fitted = calibrant.MultiLabel(calibrant.BetaCalibration()).fit(z, y)
+    check("operators", "labels", {"p": fitted.predict_proba(z[:10])})
+
+
+@pytest.mark.parametrize("count", [0.0, 5.0])
+def test_other_frequencies_are_found_as_they_were(count):
+    z, y = classes(400, 4, 8)
+    shifted = calibrant.PriorShift(calibrant.make("ts"), pseudo_count=count).fit(z, y)
+    rare, labels = classes(400, 4, 9)
+    kept = (labels > 1) | (np.arange(400) % 4 == 0)
+    shifted.adapt(rare[kept])
+    found = {
+        "priors": [shifted.source_priors_, shifted.priors_],
+        "interval": shifted.priors_interval_,
+        "test": shifted.shift_test_,
+        "p": shifted.predict_proba(z[:10]),
+    }
+    check("operators", f"shift {count:g}", found)
