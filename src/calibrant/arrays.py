@@ -117,5 +117,5 @@ def rounded_once(function: Callable[[Floats], Floats], scores: Floats) -> Floats
     """Return what a function of rows answers, in the precision of the scores, computed in double: a block at a time."""
     if scores.dtype == np.float64 or not len(scores):
         return function(scores)
-    blocks = [function(scores[rows].astype(np.float64)) for rows in row_blocks(*scores.shape)]
-    return np.concatenate(blocks, dtype=scores.dtype, casting="same_kind")
+    answers = (function(scores[rows].astype(np.float64)).astype(scores.dtype) for rows in row_blocks(*scores.shape))
+    return np.concatenate(list(answers))

@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 _BLOCK = 2**25  # products held for a search of the bandwidth: 128 MB in float32, whatever the sizes of both sets
-_TILE_ROWS, _TILE_COLUMNS = 1024, 2048  # of products at once in a prediction: 8 MB in float32
+_TILE_ROWS, _TILE_COLUMNS = 1024, 1024  # of products at once in a prediction: 8 MB in double
 _ZERO_LOG = -745.0  # a kernel sum below exp of this is zero in double precision: only the prior is left
 _CLIP = 1e-10  # share of the class frequencies in every answer, and the least probability in a loss
 TRIAL_ROWS = 2000
