@@ -94,7 +94,7 @@ for line in {list(NEEDS)!r}:
     except calibrant.CalibrantError as error:
         print(error)
 import runpy
-runpy.run_module("calibrant.cli", run_name="__main__")
+runpy.run_module("calibrant", run_name="__main__")
 """
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT + tried], capture_output=True, text=True, check=False, cwd=tmp_path

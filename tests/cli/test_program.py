@@ -237,7 +237,7 @@ def test_json_is_one_versioned_object(file: Path, capsys: pytest.CaptureFixture[
 
 
 def test_standard_streams(file: Path) -> None:
-    run = [sys.executable, "-m", "calibrant.cli"]
+    run = [sys.executable, "-m", "calibrant"]
     fitted = subprocess.run(
         [*run, "fit", "-", "--method", "ts", "-o", "-"], input=file.read_bytes(), capture_output=True
     )
