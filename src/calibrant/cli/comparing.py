@@ -26,33 +26,25 @@ __all__ = ["compared", "compared_scan", "report_context"]
 def compared(data: Dataset, seed: int, progress: Any, settings: dict[str, Any], names: dict[str, Any]) -> Comparison:
     """Compare maps: on the test part or file where there is one and no number of folds was asked for."""
     data.need_scores("comparing")
-    rows, wanted = data.fit, settings["methods"]
+    rows = data.fit
     other = _read_test(settings["test"], settings["test_labels"], names) if settings["test"] else data
     test = other.judged if settings["test"] else data.test
     if other.kind != data.kind:
         raise InvalidInput(f"{data.path} holds {data.kind}, {other.path} holds {other.kind}")
-    use_test = test is not None and (settings["cv"] is None or settings["test"] is not None)
-    if not use_test:
+    if settings["cv"] is not None and settings["test"] is None:
         test = None
-    cv = settings["cv"] or 5
+    how = _asked(settings, seed, progress)
+    most = len(rows) if test is not None else len(rows) * (how["cv"] - 1) // how["cv"]
     return compare(
         data.named(rows.scores),
         data.labels(rows),
-        methods=[name.strip() for name in wanted.split(",")] if "," in wanted else wanted,
-        cv=cv,
-        repeats=settings["repeats"],
         test=None if test is None else _test(data, other, test),
         inputs=data.kind,
         classes=None if data.plain_classes else data.classes,
         sample_weight=rows.weights,
         embeddings=rows.embeddings,
         groups=rows.groups,
-        metric=settings["metric"],
-        also=settings["also"],
-        preserve_accuracy=settings["preserve_accuracy"],
-        sizes=_sizes(settings["sizes"], len(rows) if test is not None else len(rows) * (cv - 1) // cv),
-        random_state=seed,
-        progress=progress,
+        **{**how, "sizes": _sizes(settings["sizes"], most)},
     )
 
 
@@ -65,20 +57,15 @@ def compared_scan(
         own = {"labels": settings["test_labels"]} if settings["test_labels"] else {}
         other = scan_data(settings["test"], {**names, **own}, memory)
         test = other or scan(settings["test"], names["scores"], own.get("labels", names["labels"]), part=names["part"])
+    return compare(data, test=test, **_asked(settings, seed, progress))
+
+
+def _asked(settings: dict[str, Any], seed: int, progress: Any) -> dict[str, Any]:
+    """What `compare` is told by options of the same names."""
+    told = {name: settings[name] for name in ("repeats", "metric", "also", "preserve_accuracy", "sizes")}
     wanted = settings["methods"]
-    return compare(
-        data,
-        methods=[name.strip() for name in wanted.split(",")] if "," in wanted else wanted,
-        cv=settings["cv"] or 5,
-        repeats=settings["repeats"],
-        test=test,
-        metric=settings["metric"],
-        also=settings["also"],
-        preserve_accuracy=settings["preserve_accuracy"],
-        sizes=settings["sizes"],
-        random_state=seed,
-        progress=progress,
-    )
+    told["methods"] = [name.strip() for name in wanted.split(",")] if "," in wanted else wanted
+    return {**told, "cv": settings["cv"] or 5, "random_state": seed, "progress": progress}
 
 
 def _read_test(path: str, labels: str | None, names: dict[str, Any]) -> Dataset:

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import functools
 import shlex
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import click
 
 __all__ = [
     "PROFILES",
+    "Run",
+    "choice",
     "command_line",
     "common",
     "compare_options",
     "data_options",
+    "load_map",
     "method_names",
+    "output_option",
     "parse_parameters",
     "read_data",
     "scan_options",
+    "was_given",
     "whole_numbers",
+    "words",
     "writable",
 ]
 
@@ -27,8 +33,16 @@ __all__ = [
 PROFILES = ("default", "risk", "forecast", "multilabel")  # of measuring
 
 
+class Run(NamedTuple):
+    """How a command runs, by the options that all have."""
+
+    as_json: bool
+    seed: int
+    quiet: bool
+
+
 def common(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --json, --seed, --threads, --quiet and --debug; the command receives ``as_json``, ``seed`` and ``quiet``."""
+    """Add --json, --seed, --threads, --quiet and --debug; the command receives a `Run`."""
 
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
     @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all randomness.")
@@ -36,10 +50,10 @@ def common(function: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("-q", "--quiet", is_flag=True, help="No messages on standard error but errors.")
     @click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
     @functools.wraps(function)
-    def wrapped(*arguments: Any, threads: int | None, **keywords: Any) -> Any:
+    def wrapped(*, as_json: bool, seed: int, quiet: bool, threads: int | None, **keywords: Any) -> Any:
         if threads is not None:
             _limit_threads(threads)
-        return function(*arguments, **keywords)
+        return function(run=Run(as_json, seed, quiet), **keywords)
 
     return wrapped
 
@@ -51,6 +65,16 @@ def _limit_threads(threads: int) -> None:
 
     set_threads(threads)
     threadpool_limits(threads)
+
+
+def choice(name: str, values: Sequence[str], default: str, words: str) -> Callable[[Any], Any]:
+    """Return an option that takes one of these values."""
+    return click.option(name, type=click.Choice(values), default=default, show_default=True, help=words)
+
+
+def output_option(words: str, **how: Any) -> Callable[[Any], Any]:
+    """Return --output, refused before the work begins where it cannot be written."""
+    return click.option("-o", "--output", callback=writable, metavar="PATH", help=words, **how)
 
 
 _DATA_OPTIONS = [
@@ -70,12 +94,11 @@ _DATA_OPTIONS = [
 def data_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say what is what in a data file; the command receives them as ``names``."""
 
+    keys = ("kind", "scores", "labels", "embeddings", "weights", "groups", "clusters", "part", "percent", "allow_torch")
+
     @functools.wraps(function)
-    def wrapped(*arguments: Any, **keywords: Any) -> Any:
-        keys = ("kind", "scores", "labels", "embeddings", "weights", "groups", "clusters", "part")
-        keys += ("percent", "allow_torch")
-        names = {key: keywords.pop(key) for key in keys}
-        return function(*arguments, names=names, **keywords)
+    def wrapped(**keywords: Any) -> Any:
+        return function(names={key: keywords.pop(key) for key in keys}, **keywords)
 
     made: Any = wrapped
     for option in reversed(_DATA_OPTIONS):
@@ -122,9 +145,7 @@ _COMPARE_OPTIONS = [
     click.option("--repeats", type=click.IntRange(min=1), default=1, show_default=True, help="Deals of the folds."),
     click.option("--test", metavar="FILE", help="Judge on the rows of this file."),
     click.option("--test-labels", metavar="FILE", help="The labels of --test, where it is an .npy file."),
-    click.option(
-        "--metric", type=click.Choice(["nll", "brier"]), default="nll", show_default=True, help="What decides."
-    ),
+    choice("--metric", ["nll", "brier"], "nll", "What decides."),
     click.option("--also", callback=words, metavar="NAME,NAME", help="Show too: gain, ece_kde, another error."),
     click.option("--preserve-accuracy", is_flag=True, help="Choose only among maps that keep every predicted label."),
     click.option("--sizes", callback=whole_numbers, metavar="N,N", help="Rows to fit on, for a learning curve."),
@@ -154,6 +175,15 @@ def read_data(path: str, names: dict[str, Any], **how: Any) -> Any:
     return read(path, **names, **how)
 
 
+def load_map(path: str | None) -> Any:
+    """Load a saved map, where one was named; without one, nothing that is slow to import is needed."""
+    if path is None:
+        return None
+    from ..loading import load
+
+    return load(path)
+
+
 _SAY_NOTHING = ("as_json", "quiet", "threads")  # options that change no figure
 
 
@@ -165,12 +195,13 @@ def command_line() -> str:
         name = str(parameter.name)
         if isinstance(parameter, click.Argument):
             arguments.append(str(ctx.params[name]))
-        elif name == "seed" or (name in ctx.params and name not in _SAY_NOTHING and _was_given(ctx, name)):
+        elif name == "seed" or (name in ctx.params and name not in _SAY_NOTHING and was_given(ctx, name)):
             options += _words(max(parameter.opts, key=len), ctx.params[name])
     return shlex.join([*ctx.command_path.split(), *arguments, *options])
 
 
-def _was_given(ctx: click.Context, name: str) -> bool:
+def was_given(ctx: click.Context, name: str) -> bool:
+    """Tell whether an option was given, rather than left at its default."""
     source = ctx.get_parameter_source(name)
     return source in (click.core.ParameterSource.COMMANDLINE, click.core.ParameterSource.ENVIRONMENT)
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ..main import COMMANDS
-from ..options import common, read_data, scan_options
+from ..options import Run, common, load_map, read_data, scan_options
 from ..output import print_json, say
 
 __all__ = ["command"]
@@ -25,35 +25,22 @@ __all__ = ["command"]
 @click.argument("calibrator", metavar="MAP")
 @click.argument("file", metavar="FILE")
 @click.option("-o", "--output", required=True, metavar="PATH", help="Where to write; - for standard output.")
-@click.option(
-    "--prefix", default="calibrated_", show_default=True, help="What the names of new columns of a table begin with."
-)
+@click.option("--prefix", default="calibrated_", show_default=True, help="What the names of new columns begin with.")
 @scan_options
 @common
-def command(
-    calibrator: str,
-    file: str,
-    output: str,
-    prefix: str,
-    names: Any,
-    memory: str | None,
-    as_json: bool,
-    seed: int,
-    quiet: bool,
-) -> None:
+def command(calibrator: str, file: str, output: str, prefix: str, names: Any, memory: str | None, run: Run) -> None:
     """Apply a saved map to the scores of a file."""
     from ...files.atomic import check_target
     from ...files.writing import write_probabilities
-    from ...loading import load
     from ..measuring import predict, with_classes_of
     from ..scans import scan_data
 
-    if output == "-" and as_json:
+    if output == "-" and run.as_json:
         raise click.UsageError("--json and --output - both claim standard output; hint: name a file")
-    fitted, scanned = load(calibrator), scan_data(file, names, memory)
+    fitted, scanned = load_map(calibrator), scan_data(file, names, memory)
     if scanned is not None:
-        rows = {"all": _applied(fitted, scanned, output, prefix, quiet)}
-        _tell(calibrator, file, output, rows, as_json, quiet)
+        rows = {"all": _applied(fitted, scanned, output, prefix, run.quiet)}
+        _tell(calibrator, file, output, rows, run)
         return
     if output != "-":
         check_target(output)
@@ -61,8 +48,8 @@ def command(
     parts = {name: predict(fitted, data, rows) for name, rows in data.parts.items()}
     write_probabilities(output, data, parts, prefix)
     if formulas := [name for name in data.class_names if _is_formula(name)] if _is_text(output) else []:
-        say(f"note: to a spreadsheet a name like {formulas[0][:40]} is a formula: import its column as text", quiet)
-    _tell(calibrator, file, output, {name or "all": len(p) for name, p in parts.items()}, as_json, quiet)
+        say(f"note: to a spreadsheet a name like {formulas[0][:40]} is a formula: import its column as text", run.quiet)
+    _tell(calibrator, file, output, {name or "all": len(p) for name, p in parts.items()}, run)
 
 
 def _applied(fitted: Any, data: Any, output: str, prefix: str, quiet: bool) -> int:
@@ -78,11 +65,11 @@ def _applied(fitted: Any, data: Any, output: str, prefix: str, quiet: bool) -> i
     return rows[0]
 
 
-def _tell(calibrator: str, file: str, output: str, rows: dict[str, int], as_json: bool, quiet: bool) -> None:
-    if as_json:
+def _tell(calibrator: str, file: str, output: str, rows: dict[str, int], run: Run) -> None:
+    if run.as_json:
         print_json("apply", calibrator=calibrator, file=file, output=output, rows=rows)
     elif output != "-":
-        say(f"{sum(rows.values())} rows corrected; saved to {output}", quiet)
+        say(f"{sum(rows.values())} rows corrected; saved to {output}", run.quiet)
 
 
 def _is_text(output: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ..main import COMMANDS
-from ..options import common, compare_options, read_data, scan_options, writable
+from ..options import Run, common, compare_options, output_option, read_data, scan_options
 from ..output import number, print_json, print_table, print_wide_table, print_words, progress, say, table_width
 
 __all__ = ["command"]
@@ -23,43 +23,32 @@ __all__ = ["command"]
 )
 @click.argument("file", metavar="FILE")
 @compare_options
-@click.option(
-    "-o", "--output", callback=writable, metavar="PATH", help="Fit the chosen map on all rows and save it here."
-)
+@output_option("Fit the chosen map on all rows and save it here.")
 @scan_options
 @common
-def command(
-    file: str,
-    output: str | None,
-    names: Any,
-    memory: str | None,
-    as_json: bool,
-    seed: int,
-    quiet: bool,
-    **settings: Any,
-) -> None:
+def command(file: str, output: str | None, names: Any, memory: str | None, run: Run, **settings: Any) -> None:
     """Compare maps on a file."""
     from ..comparing import compared, compared_scan
     from ..scans import counting, scan_data
 
     scanned = scan_data(file, names, memory)
-    with progress("comparing", quiet) as advance:
+    with progress("comparing", run.quiet) as advance:
         if scanned is None:
-            found = compared(read_data(file, names), seed, advance, settings, names)
+            found = compared(read_data(file, names), run.seed, advance, settings, names)
         else:
-            found = compared_scan(scanned, seed, advance, settings, names, memory)
+            found = compared_scan(scanned, run.seed, advance, settings, names, memory)
     if output is not None:
-        with counting(f"fitting {found.best_}", quiet or scanned is None):
+        with counting(f"fitting {found.best_}", run.quiet or scanned is None):
             found.refit_.save(output)
-    if as_json:
+    if run.as_json:
         print_json("compare", file=file, output=output, **found.to_dict())
         return
     print_comparison(found)
     if found.settings["left_out"]:
-        say(f"left out, as {file} has no embeddings: {', '.join(found.settings['left_out'])}", quiet)
+        say(f"left out, as {file} has no embeddings: {', '.join(found.settings['left_out'])}", run.quiet)
     print_words(f"\n{found.reason}")
     if output is not None:
-        say(f"saved {found.best_} to {output}", quiet)
+        say(f"saved {found.best_} to {output}", run.quiet)
 
 
 def print_comparison(found: Any) -> None:

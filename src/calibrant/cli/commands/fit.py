@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ..main import COMMANDS
-from ..options import common, method_names, parse_parameters, read_data, scan_options, writable
+from ..options import Run, common, method_names, output_option, parse_parameters, read_data, scan_options
 from ..output import print_json, print_table, say
 
 __all__ = ["command"]
@@ -22,14 +22,7 @@ __all__ = ["command"]
     shell_complete=method_names,
     help='A map; "a > b" chains two. By default auto, the choice of compare, or ets where rows come in batches.',
 )
-@click.option(
-    "-o",
-    "--output",
-    callback=writable,
-    required=True,
-    metavar="PATH",
-    help="Where to save the map; - for standard output.",
-)
+@output_option("Where to save the map; - for standard output.", required=True)
 @click.option("--set", "pairs", multiple=True, metavar="NAME=VALUE", help="A parameter of the map; may be repeated.")
 @scan_options
 @common
@@ -40,9 +33,7 @@ def command(
     pairs: tuple[str, ...],
     names: Any,
     memory: str | None,
-    as_json: bool,
-    seed: int,
-    quiet: bool,
+    run: Run,
 ) -> None:
     """Fit a map and save it."""
     from ...registry import make_seeded
@@ -50,13 +41,13 @@ def command(
     from ..fitting import judge
     from ..scans import fit_scan, scan_data
 
-    if output == "-" and as_json:
+    if output == "-" and run.as_json:
         raise click.UsageError("--json and --output - both claim standard output; hint: name a file for the map")
     found = scan_data(file, names, memory)
     method = method or ("auto" if found is None else "ets")
-    calibrator = make_seeded(method, seed, **parse_parameters(pairs))
+    calibrator = make_seeded(method, run.seed, **parse_parameters(pairs))
     data: Any = read_data(file, names) if found is None else None
-    fitted = fit_rows(calibrator, data) if found is None else fit_scan(calibrator, found, quiet)
+    fitted = fit_rows(calibrator, data) if found is None else fit_scan(calibrator, found, run.quiet)
     save(fitted, output)
     report = fitted.fit_report_
     if output == "-":
@@ -65,7 +56,7 @@ def command(
     losses = {"before": report.loss_before, "after": report.loss_after}
     chosen = {"chosen": getattr(fitted, "best_", method), "reason": getattr(fitted, "reason_", "")}
     judged = None if data is None or data.test is None else judge(fitted, data, data.test)
-    if as_json:
+    if run.as_json:
         loss = {"name": report.loss, **losses, "held_out_before": report.held_out_before}
         loss["held_out_after"] = report.held_out_after
         print_json("fit", method=method, **chosen, output=output, **table, loss=loss, test=judged)
@@ -80,7 +71,7 @@ def command(
         print_table(("", "before", "after"), rows)
     if method == "auto":
         click.echo(f"{chosen['chosen']}: {chosen['reason']}")
-    say(f"fitted {method} on {fitted.n_samples_} rows; saved to {output}", quiet)
+    say(f"fitted {method} on {fitted.n_samples_} rows; saved to {output}", run.quiet)
 
 
 def save(fitted: Any, output: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ..main import COMMANDS
-from ..options import common, data_options, read_data
+from ..options import Run, common, data_options, read_data
 from ..output import print_json, print_table
 
 __all__ = ["command"]
@@ -17,13 +17,13 @@ __all__ = ["command"]
 @click.argument("file", metavar="FILE")
 @data_options
 @common
-def command(file: str, names: Any, as_json: bool, seed: int, quiet: bool) -> None:
+def command(file: str, names: Any, run: Run) -> None:
     """Tell what is in a file."""
     from ...files.reading import FORMATS, ending
 
     is_data = ending(file) in FORMATS or file == "-"
     facts = _data_facts(read_data(file, names)) if is_data else _map_facts(file)
-    if as_json:
+    if run.as_json:
         print_json("inspect", file=file, what="data" if is_data else "map", **facts)
         return
     print_table(("", file), [(key.replace("_", " "), _words(value)) for key, value in facts.items()], left=2)

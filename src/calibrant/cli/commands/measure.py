@@ -9,7 +9,7 @@ import click
 
 from ..gates import check_gates, parse_gates
 from ..main import COMMANDS
-from ..options import PROFILES, common, read_data, scan_options
+from ..options import PROFILES, Run, choice, common, load_map, read_data, scan_options
 from ..output import number, print_json, print_table, print_words, say
 
 __all__ = ["command"]
@@ -28,7 +28,7 @@ __all__ = ["command"]
 @click.argument("file", metavar="FILE")
 @click.option("--calibrator", metavar="MAP", help="Apply this saved map first.")
 @click.option("--fail-if", "gates", multiple=True, metavar="RULE", help='Such as "ece.high > 0.05"; may be repeated.')
-@click.option("--profile", type=click.Choice(PROFILES), default="default", show_default=True, help="Whose figures.")
+@choice("--profile", PROFILES, "default", "Whose figures.")
 @scan_options
 @common
 def command(
@@ -38,40 +38,37 @@ def command(
     profile: str,
     names: Any,
     memory: str | None,
-    as_json: bool,
-    seed: int,
-    quiet: bool,
+    run: Run,
 ) -> int:
     """Measure the probabilities of a file."""
     rules = parse_gates(gates)
     from ..measuring import measured_parts, plain_figures
     from ..scans import scan_data
 
-    fitted = None if calibrator is None else _load(calibrator)
-    scanned = scan_data(file, names, memory)
+    fitted, scanned = load_map(calibrator), scan_data(file, names, memory)
     data = read_data(file, names, several=profile == "multilabel") if scanned is None else None
     by_group = names["groups"] is not None
     if data is None:
-        kind, measured = _measured_scan(scanned, fitted, seed, profile, quiet)
+        kind, measured = _measured_scan(scanned, fitted, profile, run)
     else:
-        kind, measured = data.kind, measured_parts(data, fitted, seed, profile, by_group=by_group)
+        kind, measured = data.kind, measured_parts(data, fitted, run.seed, profile, by_group=by_group)
     found = {name: plain_figures(part) for name, part in measured.items()}
     failed = [
         f"{name + ': ' if name else ''}{text}" for name, part in found.items() for text in check_gates(rules, part)
     ]
-    if as_json:
+    if run.as_json:
         print_json("measure", file=file, calibrator=calibrator, kind=kind, parts=found, failed=failed)
     else:
         for name, part in found.items():
             _print(file, name, part)
     if data is not None and not by_group and any(rows.groups is not None for rows in data.parts.values()):
-        say("rows of one group are taken as dependent on each other; --groups NAME tells figures by group", quiet)
+        say("rows of one group are taken as dependent on each other; --groups NAME tells figures by group", run.quiet)
     for text in failed:
         say(f"gate failed: {text}")
     return 1 if failed else 0
 
 
-def _measured_scan(data: Any, fitted: Any, seed: int, profile: str, quiet: bool) -> tuple[str, dict[str, Any]]:
+def _measured_scan(data: Any, fitted: Any, profile: str, run: Run) -> tuple[str, dict[str, Any]]:
     """Measure a scan by passes, through a map or as it is."""
     from ...metrics.measuring import measure
     from ..scans import counting, set_kind
@@ -80,14 +77,8 @@ def _measured_scan(data: Any, fitted: Any, seed: int, profile: str, quiet: bool)
     if fitted is not None:
         set_kind(fitted, data)
         data = data.mapped(fitted)
-    with counting("measuring", quiet):
-        return kind, {"": measure(data, inputs=data.kind_of(kind), random_state=seed, profile=profile)}
-
-
-def _load(path: str) -> Any:
-    from ...loading import load
-
-    return load(path)
+    with counting("measuring", run.quiet):
+        return kind, {"": measure(data, inputs=data.kind_of(kind), random_state=run.seed, profile=profile)}
 
 
 def _print(file: str, name: str, part: dict[str, Any]) -> None:

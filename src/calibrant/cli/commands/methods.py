@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ..main import COMMANDS
-from ..options import common
+from ..options import Run, common
 from ..output import columns_that_fit, print_json, print_table, say
 
 __all__ = ["command"]
@@ -13,12 +13,12 @@ __all__ = ["command"]
 
 @click.command("methods", help=COMMANDS["methods"])
 @common
-def command(as_json: bool, seed: int, quiet: bool) -> None:
+def command(run: Run) -> None:
     """List the registry."""
     from ...registry import entries
 
     found = [(entry, entry.traits) for entry in entries()]
-    if as_json:
+    if run.as_json:
         rows = [
             {
                 "name": entry.name,
@@ -39,4 +39,4 @@ def command(as_json: bool, seed: int, quiet: bool) -> None:
     shown = columns_that_fit(columns, cells, {"what it is": 36})
     print_table(columns[:shown], [row[:shown] for row in cells], left=shown)
     if shown < len(columns):
-        say(f"in a wider window, or with --json: {', '.join(columns[shown:])}", quiet)
+        say(f"in a wider window, or with --json: {', '.join(columns[shown:])}", run.quiet)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ..main import COMMANDS
-from ..options import common, whole_numbers
+from ..options import Run, common, whole_numbers
 from ..output import print_json, print_table, print_wide_table, print_words, progress
 
 __all__ = ["command"]
@@ -33,23 +33,21 @@ def command(
     edges: str | None,
     norm: str,
     repeats: int,
-    as_json: bool,
-    seed: int,
-    quiet: bool,
+    run: Run,
 ) -> None:
     """List the scenarios, or run an estimator on one."""
     from ...simulation import experiments, scenarios
 
     if scenario is None:
         listed = {name: float(s.true_error(int(norm))) for name, s in scenarios.items()}
-        if as_json:
+        if run.as_json:
             print_json("simulate", norm=int(norm), scenarios=listed)
         else:
             print_table(("scenario", f"true error, norm {norm}"), list(listed.items()))
         return
     if scenario not in scenarios:
         raise click.BadParameter(f"no scenario {scenario!r}; allowed: {', '.join(scenarios)}", param_hint="SCENARIO")
-    with progress("simulating", quiet) as advance:
+    with progress("simulating", run.quiet) as advance:
         found = experiments.run(
             scenarios[scenario],
             n=rows,
@@ -58,11 +56,11 @@ def command(
             edges=edges,
             norm=int(norm),
             repeats=repeats,
-            random_state=seed,
+            random_state=run.seed,
             progress=advance,
         )
     bias, error, spread = found.bias(), found.standard_error(), found.variance() ** 0.5
-    if as_json:
+    if run.as_json:
         figures = {"bias": bias, "bias_error": error, "deviation": spread}
         print_json(
             "simulate", scenario=scenario, truth=found.truth, rows=rows, bins=bins, estimator=estimator, **figures

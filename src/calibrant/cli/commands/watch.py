@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
 
 from ..gates import check_gates, parse_gates
 from ..main import COMMANDS
-from ..options import command_line, common, data_options, read_data, writable
+from ..options import Run, choice, command_line, common, data_options, load_map, read_data, was_given, writable
 from ..output import print_json, print_table, print_words, say
 
 __all__ = ["command"]
@@ -27,19 +28,12 @@ _SETTINGS = ("alpha", "question", "promise", "clip")
 @click.argument("state", metavar="STATE", callback=writable)
 @click.argument("file", metavar="[FILE]", required=False)
 @click.option("--alpha", type=float, default=0.05, show_default=True, help="False-alarm rate over all time.")
-@click.option(
-    "--question",
-    type=click.Choice(["calibrated", "changed"]),
-    default="calibrated",
-    show_default=True,
-    help="Are the probabilities true, or has anything changed?",
-)
-@click.option(
+@choice("--question", ["calibrated", "changed"], "calibrated", "Are the probabilities true, or has anything changed?")
+@choice(
     "--promise",
-    type=click.Choice(["lifetime", "run_length"]),
-    default="lifetime",
-    show_default=True,
-    help="What alpha is: the chance of ever a false alarm, or 1 / batches to one on average.",
+    ["lifetime", "run_length"],
+    "lifetime",
+    "What alpha is: the chance of ever a false alarm, or 1 / batches to one on average.",
 )
 @click.option("--clip", type=float, default=0.0, show_default=True, help="Move probabilities into [clip, 1 - clip].")
 @click.option("--counts", is_flag=True, help="Weights count rows; else each is a part of one row.")
@@ -70,9 +64,7 @@ def command(
     page: str | None,
     picture: str | None,
     names: Any,
-    as_json: bool,
-    seed: int,
-    quiet: bool,
+    run: Run,
     **how: Any,
 ) -> int:
     """Feed a monitor with a file, and tell what it found."""
@@ -82,28 +74,26 @@ def command(
         raise click.UsageError("--batch and --batch-rows exclude each other")
     from ..watching import State, feed, figures
 
-    kept = State(state, _settings(how, counts, seed), restart)
+    kept = State(state, _settings(how, counts, run.seed), restart)
     if file is None and kept.created:
         raise click.UsageError(f"{state} is not there, and no FILE to begin it with")
     check_gates(rules, figures(kept.monitor.findings()))  # a rule about nothing is refused before anything is written
     added = 0
     if file is not None:
-        fitted = None if calibrator is None else _load(calibrator)
-        added = feed(kept.monitor, read_data(file, names), fitted, how | {"groups": names["groups"]})
+        how["groups"] = names["groups"]
+        added = feed(kept.monitor, read_data(file, names), load_map(calibrator), how)
     if file is not None or restart:
         kept.save()
     found = kept.monitor.findings()
     failed = check_gates(rules, figures(found))
     _write(kept.monitor, page, picture)
-    if as_json:
+    if run.as_json:
         told = {"state": state, "file": file, "created": kept.created, "batches_added": added, "failed": failed}
         print_json("watch", **told, **found.to_dict())
     else:
         _print(found)
-        say(
-            f"{'made' if kept.created else 'went on with'} {state}, {added} batches from {file}" if file else state,
-            quiet,
-        )
+        done = f"{'made' if kept.created else 'went on with'} {state}, {added} batches from {file}"
+        say(done if file else state, run.quiet)
     for text in failed:
         say(f"gate failed: {text}")
     return 1 if failed else 0
@@ -111,28 +101,13 @@ def command(
 
 def _settings(how: dict[str, Any], counts: bool, seed: int) -> dict[str, Any]:
     """Return the settings of a new state; for one that is there, those that were named must agree."""
+    told = {name: how.pop(name) for name in _SETTINGS}
+    told |= {"weights": "counts" if counts else "importance", "random_state": seed}
     ctx = click.get_current_context()
-    from pathlib import Path
-
-    named = [
-        n
-        for n in (*_SETTINGS, "counts", "seed")
-        if ctx.get_parameter_source(n) is not click.core.ParameterSource.DEFAULT
-    ]
-    told = {name: how.pop(name) for name in _SETTINGS} | {
-        "weights": "counts" if counts else "importance",
-        "random_state": seed,
-    }
-    if not Path(str(ctx.params["state"])).is_file():
+    if not os.path.isfile(ctx.params["state"]):
         return told
-    words = {"counts": "weights", "seed": "random_state"}
-    return {words.get(name, name): told[words.get(name, name)] for name in named}
-
-
-def _load(path: str) -> Any:
-    from ...loading import load
-
-    return load(path)
+    options = {"weights": "counts", "random_state": "seed"}
+    return {name: value for name, value in told.items() if was_given(ctx, options.get(name, name))}
 
 
 def _write(monitor: Any, page: str | None, picture: str | None) -> None:
