@@ -280,6 +280,20 @@ def test_splits_need_not_be_a_partition(data):
     assert model.predict_proba(X).shape == (300, 3)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_row_that_is_held_out_twice_counts_once(binary, weighted):
+    x, y = binary
+    weights = np.linspace(0.5, 2.0, len(y)) if weighted else None
+    splits = list(StratifiedKFold(4).split(x, y))
+    once, twice = (
+        CalibratedModel(GaussianNB(), "platt", cv=cv, ensemble=False).fit(x, y, weights)
+        for cv in (splits, [split for split in splits for _ in range(2)])
+    )
+    np.testing.assert_allclose(twice.predict_proba(x), once.predict_proba(x), rtol=1e-6)
+    held = twice.calibrated_classifiers_[0].calibrator
+    assert held.n_samples_ == 2 * len(y)
+
+
 def test_any_map_by_instance_or_name(data):
     X, y = data
     chain = Chain([TemperatureScaling(), Identity()])

@@ -20,7 +20,7 @@ from .arrays import best_column, softmax
 from .calibrator import Calibrator
 from .errors import InvalidInput, caution
 from .fitted_events import EventPair, are_several, event_map, fit_events
-from .fitted_pair import METHODS, FittedPair, Held, fit_map, hold_out, pick_method, scores_of
+from .fitted_pair import METHODS, FittedPair, Held, fit_map, hold_out, pick_method, scores_of, shared_weights
 from .parameters import AnyOf, Instance, Integer, OneOf, check_parameters
 from .registry import make
 from .types import Floats
@@ -46,17 +46,18 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         A map, or its registered name; by default a blend of maps of every kind, weighed by their held-out losses.
         It is cloned; its ``inputs`` and ``classes`` are set by the method of scores.
     cv : int, splitter, iterable of (train, test) or "prefit"
-        How rows are held out. "prefit", or a `FrozenEstimator`, uses the estimator as it is and fits the map on all
-        rows, which the estimator must not have seen.
+        How rows are held out. A row that is held out several times counts once: with few rows
+        ``RepeatedStratifiedKFold(n_splits=5, n_repeats=4)`` may be worth its time (docs/evidence/grid.md). "prefit", or
+        a `FrozenEstimator`, uses the estimator as it is and fits the map on all rows, which the estimator must not have
+        seen.
     response_method : {"auto", "decision_function", "predict_log_proba", "predict_proba"}
         Where scores come from. The first two give logits, the last probabilities. "auto" takes the first of the
         three, in this order, that the estimator has; the values play no role. Log-probabilities below log 2⁻⁵³, beside
         which another class is certain in every digit, go on from there by their logarithm.
     ensemble : bool
         True: one estimator a split, whose calibrated probabilities are averaged (by their geometric mean rather than
-        their mean where rows are few). False: one estimator, fitted on all
-        rows. Either way there is one map, fitted on the held-out scores of all splits together: a map for each split
-        would learn from a fifth of the rows.
+        their mean where rows are few). False: one estimator, fitted on all rows. Either way there is one map, fitted on
+        the held-out scores of all splits together: a map for each split would learn from a fifth of the rows.
     n_jobs : int, optional
         Splits fitted at the same time, by joblib.
 
@@ -256,6 +257,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             )
         splitter: Any = check_cv(self.cv, y, classifier=True)
         splits = list(splitter.split(X, y, **routed.splitter.split))
+        weights = shared_weights(weights, splits, len(labels))
         method, params = self.response_method_, routed.estimator.fit
         parts: Any = Parallel(n_jobs=self.n_jobs)(
             delayed(hold_out)(clone(self.estimator), X, y, train, test, self.classes_, method, params)

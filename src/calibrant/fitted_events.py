@@ -12,6 +12,7 @@ from sklearn.utils import _safe_indexing
 
 from .calibrator import Calibrator
 from .errors import InvalidInput
+from .fitted_pair import shared_weights
 from .maps.binary.logit_spline import LogitSpline
 from .operators.multi_label import MultiLabel
 from .types import Array, Floats
@@ -66,6 +67,7 @@ def fit_events(
     else:
         splitter: Any = check_cv(model.cv)
         splits = list(splitter.split(X, outcomes))
+        weights = shared_weights(weights, splits, len(outcomes))
         estimators = [_fitted(model.estimator, X, outcomes, train, params) for train, _ in splits]
         parts = zip(estimators, splits, strict=True)
         scores = np.concatenate([event_scores(e, _safe_indexing(X, test)) for e, (_, test) in parts])

@@ -14,7 +14,7 @@ from .calibrator import Calibrator
 from .errors import InvalidInput
 from .types import Array, Floats, Integers
 
-__all__ = ["METHODS", "FittedPair", "Held", "fit_map", "hold_out", "pick_method", "scores_of"]
+__all__ = ["METHODS", "FittedPair", "Held", "fit_map", "hold_out", "pick_method", "scores_of", "shared_weights"]
 
 # What each method gives, and the score of a class that the estimator has never seen.
 METHODS = {"decision_function": "logits", "predict_log_proba": "logits", "predict_proba": "probabilities"}
@@ -117,3 +117,13 @@ def hold_out(
     chosen = _check_method_params(X, params=params, indices=train)
     estimator.fit(_safe_indexing(X, train), _safe_indexing(y, train), **chosen)
     return estimator, scores_of(estimator, _safe_indexing(X, test), classes, method)
+
+
+def shared_weights(weights: Array | None, splits: list[Any], n: int) -> Array | None:
+    """Return the weights of n rows, each divided by how often it is held out: under repeated folds it counts once."""
+    times = np.zeros(n)
+    for _, test in splits:
+        times[test] += 1.0
+    if times.max() <= 1.0:
+        return weights
+    return (1.0 if weights is None else weights) / np.maximum(times, 1.0)
