@@ -8,8 +8,9 @@ import pytest
 
 from calibrant.cells.moments import Moments, moments_of
 from calibrant.errors import CalibrantError, FileProblem
+from calibrant.passes.block import Block
 from calibrant.passes.sample import bit_hash
-from calibrant.passes.survey import SampleSize
+from calibrant.passes.survey import SampleSize, survey_of
 from calibrant.passes.wire import from_bytes, to_bytes
 
 
@@ -79,3 +80,24 @@ def test_a_damaged_message_is_refused_or_a_value(rng):
         cut = rng.integers(len(data) + 1) if rng.random() < 0.3 else len(data)
         with contextlib.suppress(CalibrantError):  # any other exception is a failure
             from_bytes(bytes(data[:cut]))
+
+
+@pytest.mark.parametrize("weights", ["none", "whole", "fractions"])
+def test_a_survey_that_knows_what_was_seen_keeps_the_same_rows(rng, weights):
+    logits = np.round(rng.normal(size=(3000, 2)), 2)  # many rows share their key
+    given = {"none": None, "whole": rng.integers(0, 3, 3000) * 1.0, "fractions": rng.random(3000)}[weights]
+    block = Block(logits, rng.integers(0, 2, 3000), given, 2)
+    size = SampleSize(rows=50, held=20)
+    parts = [block.take(np.arange(first, first + 500)) for first in range(0, 3000, 500)]
+    knowing = survey_of(parts[0], size)
+    for part in parts[1:]:
+        knowing = knowing + survey_of(part, size, knowing)
+    for found, whole in zip(
+        (knowing.sample, knowing.held), (survey_of(block, size).sample, survey_of(block, size).held), strict=True
+    ):
+        assert len(found.keys) == len(whole.keys) == found.most
+        np.testing.assert_array_equal(found.keys, whole.keys)
+        np.testing.assert_array_equal(found.logits, whole.logits)
+        np.testing.assert_allclose(found.weights, whole.weights, rtol=1e-12)
+        assert found.end == whole.end
+    np.testing.assert_array_equal(knowing.cells, survey_of(block, size).cells)

@@ -123,7 +123,8 @@ def moments_of(values: Floats, weights: Floats | None, shift: float | None = Non
     total = float(w.sum())
     middle = inner(own, x) / max(float(own.sum()), 1e-300) if shift is None else shift
     d = x - middle
-    powers = (inner(own, d), inner(own, d**2), inner(own, d**3))
+    squares = d * d
+    powers = (inner(own, d), inner(own, squares), inner(own, squares * d))
     whole = weights is None or bool((w == np.floor(w)).all())
     least = float(values[w > 0].min()) if (w > 0).any() else np.inf
     return Moments(total, float((w**2).sum()), *powers, middle, least, infinite, whole)

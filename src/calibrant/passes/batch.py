@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Batch", "Origin"]
+__all__ = ["Batch", "Origin", "rows_in"]
+
+_LEAST_BYTES = 32  # of a row, however few its scores: label, weight, key and losses are made of it in double precision
+
+
+def rows_in(size: int, row: Any) -> int:
+    """Return how many rows make a batch of so many bytes, from the scores of one."""
+    return max(1, size // max(row.nbytes, _LEAST_BYTES))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,11 +82,15 @@ def _bottom(block: Block, most: int) -> Bottom:
     return bottom_of(keys, counted, most)
 
 
-def bottom_of(keys: NDArray[np.uint64], block: Block, most: int) -> Bottom:
-    """Return the rows of a block of the smallest keys; every row has a weight."""
-    chosen = _smallest(keys, np.arange(block.n), most + 1)
+def bottom_of(keys: NDArray[np.uint64], block: Block, most: int, end: int | None = None) -> Bottom:
+    """Return the rows of a block of the smallest keys; every row has a weight.
+
+    ``end``: of keys from here on enough are known already that are smaller.
+    """
+    rows = np.arange(block.n) if end is None else np.flatnonzero(keys < np.uint64(end))
+    chosen = _smallest(keys, rows, most + 1)
     weights = block.weight_array[chosen]
-    return _reduced(keys[chosen], block.logits[chosen], block.labels[chosen], weights, most)
+    return _reduced(keys[chosen], block.logits[chosen], block.labels[chosen], weights, most, end)
 
 
 def _smallest(keys: NDArray[np.uint64], rows: Integers, most: int) -> Integers:
@@ -114,7 +118,7 @@ def _reduced(
     order = np.argsort(keys, kind="stable")
     first = _first_of_keys(keys[order])
     if len(first) < len(keys):
-        order = np.lexsort((bit_hash(logits), keys))
+        order = _lowest_first(order, first, bit_hash(logits), weights)
     if len(first) > most:  # the first key that is left out
         cut = int(keys[order][first[most]])
         end = cut if end is None else min(end, cut)
@@ -123,7 +127,21 @@ def _reduced(
     return Bottom(keys[kept], np.ascontiguousarray(logits[kept]), labels[kept], total, most, end)
 
 
-def _first_of_keys(ordered: NDArray[np.uint64]) -> Integers:
+def _lowest_first(order: Integers, first: Integers, hashes: NDArray[np.uint64], weights: Array) -> Integers:
+    """Return rows in the order of their keys, of those that share one the row of the lowest hash before the others."""
+    sizes = np.diff(np.append(first, len(order)))
+    group = np.repeat(np.arange(len(first)), sizes)
+    if (weights != np.floor(weights)).any():  # fractions add up to other last bits in another order
+        return order[np.lexsort((hashes[order], group))]
+    lowest = np.minimum.reduceat(hashes[order], first)
+    there = np.flatnonzero(hashes[order] == lowest[group])
+    there = there[_first_of_keys(group[there])]
+    order = order.copy()
+    order[there], order[first] = order[first], order[there]
+    return order
+
+
+def _first_of_keys(ordered: NDArray[Any]) -> Integers:
     """Return where each key begins among keys in order."""
     return np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(ordered)])
 

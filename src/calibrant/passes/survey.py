@@ -109,8 +109,9 @@ class Known:
         return Known((self.counts[0] - own[0], self.counts[1] - own[1]), None, sample)
 
 
-def survey_of(block: Block, size: SampleSize) -> Survey:
-    """One pass: everything that a `Survey` holds."""
+def survey_of(block: Block, size: SampleSize, before: Survey | None = None) -> Survey:
+    """One pass: everything that a `Survey` holds. What was seen before tells which rows no sample will keep."""
+    ends = (None, None) if before is None else (before.sample.end, before.held.end)
     keys = counted_keys(block)
     counted = block if block.weights is None else block.take(np.flatnonzero(block.weights > 0))
     firsts = tuple(column_weights(_rows_of_first(counted, keys, count)) for count in _FIRST)
@@ -120,8 +121,8 @@ def survey_of(block: Block, size: SampleSize) -> Survey:
         column_weights(counted),
         firsts,
         cell_counts(block),
-        bottom_of(keys, counted, size.of(size.rows)),
-        bottom_of(_exact_keys(keys[held], judging), judging, size.of(size.held)),
+        bottom_of(keys, counted, size.of(size.rows), ends[0]),
+        bottom_of(_exact_keys(keys[held], judging), judging, size.of(size.held), ends[1]),
     )
 
 

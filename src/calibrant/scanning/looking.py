@@ -185,7 +185,7 @@ def look(batches: Iterable[Batch], start: Reading, reading: Reading | None, want
     for batch in _with_rows(counted(batches)):
         reading = _guess(batch, start) if reading is None else reading
         with naming_rows(batch.origin):
-            seen = _look_at(batch, start, reading, wanted)
+            seen = _look_at(batch, start, reading, wanted, None if total is None else total.survey)
             total = seen if total is None else total + seen
     return total
 
@@ -197,7 +197,7 @@ def _with_rows(batches: Iterable[Batch]) -> Iterator[Batch]:
             yield batch
 
 
-def _look_at(batch: Batch, start: Reading, reading: Reading, wanted: Wanted) -> Seen:
+def _look_at(batch: Batch, start: Reading, reading: Reading, wanted: Wanted, before: Survey | None) -> Seen:
     valid = reading.scores(batch)
     labels = label_values(batch)
     distinct = np.unique(labels)
@@ -213,7 +213,7 @@ def _look_at(batch: Batch, start: Reading, reading: Reading, wanted: Wanted) -> 
     survey = few = None
     if fits and block is not None:
         block = reading.block_of(batch, valid) if valid.has_minus_infinity else block
-        survey = survey_of(block, wanted.size(reading.columns)) if block.n else None
+        survey = survey_of(block, wanted.size(reading.columns), before) if block.n else None
         few = _rows(block) if block.n * reading.columns <= wanted.held else None
     ordered = reading.ordered or (reading.columns == 2 and not reading.embedded)
     smallest = smallest_log(valid.logits) if ordered and block is not None else np.inf

@@ -16,7 +16,7 @@ from ..files.pieces import Names
 from ..files.roles import SCORE_ROLES, role_of
 from ..files.scanned import file_source
 from ..files.scanned.tables import record_batches
-from ..passes.batch import Batch, Origin
+from ..passes.batch import Batch, Origin, rows_in
 from .looking import Source
 from .spilling import spilled
 
@@ -153,7 +153,7 @@ def _arrays(given: Any, beside: Mapping[str, Any], bytes_a_batch: int) -> Stream
     scores = given if isinstance(given, np.ndarray) else np.asarray(given)
     if scores.ndim == 0:
         raise InvalidInput("scan does not know this source", seen=type(given).__name__)
-    rows = max(1, bytes_a_batch // max(1, scores[:1].nbytes))
+    rows = rows_in(bytes_a_batch, scores[:1])
     for role, values in beside.items():
         if len(values) != len(scores):
             raise InvalidInput(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import CalibrantError, FileProblem, InvalidInput
-from ...passes.batch import Batch
+from ...passes.batch import Batch, rows_in
 from ..pieces import Names
 from ..reading import ending
 from .arrays import npy_batches, npz_batches
@@ -90,8 +90,7 @@ class FileSource:
         head = self.head()
         if head is None:
             return _HEAD
-        scores = head.scores[:1]
-        return max(1, self.bytes_a_batch // max(scores.nbytes, 1))
+        return rows_in(self.bytes_a_batch, head.scores[:1])
 
     @staticmethod
     def reader(path: str) -> Callable[..., Iterator[Batch]]:
