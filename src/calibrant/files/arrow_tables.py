@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from ..errors import FileProblem, InvalidInput, MissingExtra
 from .pieces import Found, Names
-from .tables import Table, as_lists, table_pieces
+from .tables import Table, table_pieces
 
-__all__ = ["pyarrow_module", "read_arrow", "read_parquet"]
+__all__ = ["arrow_table", "pyarrow_module", "read_arrow", "read_parquet"]
 
 
 def pyarrow_module(what: str, module: str) -> Any:
@@ -50,13 +50,20 @@ def _read(path: str, names: Names, load: Callable[[], Any]) -> Found:
     except Exception as error:  # pyarrow's errors are of many types, all of them mean the file
         raise FileProblem(f"{path} is damaged, or not what its name says", seen=str(error)[:200]) from error
 
+    return table_pieces(arrow_table(path, table), names)
+
+
+def arrow_table(path: str, part: Any, first: int = 0) -> Table:
+    """Return Arrow's columns, whole or a batch of rows from the row ``first`` on, as a table."""
+
     def values(column: str) -> NDArray[Any]:
-        found = table.column(column)
+        found = part.column(column)
+        found = found.combine_chunks() if hasattr(found, "combine_chunks") else found
         if found.null_count:
-            row = next(i for i, valid in enumerate(found.is_valid().to_pylist()) if not valid)
-            raise InvalidInput(f"{path}: column {column} has missing values", seen=f"row {row}")
+            row = int(np.argmin(found.is_valid().to_numpy(zero_copy_only=False)))
+            raise InvalidInput(f"{path}: column {column} has missing values", seen=f"row {first + row}")
         try:
-            return as_lists(path, column, found.to_pylist()) if _is_nested(found.type) else found.to_numpy()
+            return _matrix(path, column, found, first) if _is_list(found.type) else _plain(found)
         except UnicodeDecodeError as error:
             raise FileProblem(f"{path}: column {column} holds text that is none", seen=f"{error}"[:200]) from error
 
@@ -65,10 +72,33 @@ def _read(path: str, names: Names, load: Callable[[], Any]) -> Found:
         return blocks[0] if len(blocks) == 1 else np.column_stack(blocks)
 
     def items(column: str) -> list[Any]:
-        return table.column(column).to_pylist()
+        return part.column(column).to_pylist()
 
-    return table_pieces(Table(path, table.column_names, numbers, values, table, items=items), names)
+    return Table(path, list(part.schema.names), numbers, values, part, items=items)
 
 
-def _is_nested(kind: Any) -> bool:
+def _is_list(kind: Any) -> bool:
     return str(kind).startswith(("list", "fixed_size_list", "large_list"))
+
+
+def _plain(column: Any) -> NDArray[Any]:
+    if str(column.type).startswith("dictionary"):
+        column = column.dictionary_decode()
+    return column.to_numpy(zero_copy_only=False)
+
+
+def _matrix(path: str, column: str, lists: Any, first: int) -> NDArray[Any]:
+    """Return lists of one length as a matrix, without a Python object a row."""
+    inside = lists.flatten()
+    if inside.null_count:
+        raise InvalidInput(f"{path}: column {column} has missing values inside its lists", seen=f"from row {first} on")
+    flat = inside.to_numpy(zero_copy_only=False)
+    if not len(lists):
+        return flat.reshape(0, getattr(lists.type, "list_size", 1))
+    lengths = np.asarray(lists.value_lengths())
+    if (lengths != lengths[0]).any():
+        row = int(np.argmax(lengths != lengths[0]))
+        raise InvalidInput(f"{path}: column {column} has rows of different lengths", seen=f"row {first + row}")
+    if flat.dtype.kind not in "fiub":
+        raise InvalidInput(f"{path}: column {column} must hold lists of numbers", seen=f"type {lists.type}")
+    return flat.reshape(len(lists), -1)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
+from ..files.dataset import Named
 from ..passes import Block
 from ..passes.batch import Batch, Origin
 from ..types import Array
@@ -20,7 +21,7 @@ from ..validation.arrays import as_array
 from ..validation.saturation import floored, read_zeros
 from ..validation.scores import Scores
 
-__all__ = ["Named", "Reading", "is_one_score", "label_values", "naming_rows"]
+__all__ = ["Reading", "is_one_score", "label_values", "naming_rows"]
 
 
 @contextmanager
@@ -40,18 +41,6 @@ def naming_rows(origin: Origin) -> Iterator[None]:
             seen = f"{seen + ', ' if seen else ''}from {origin.row(0)} on"
         kind = type(error)
         raise kind(error.what, seen=seen, allowed=error.allowed, hint=error.hint) from None
-
-
-@dataclass(frozen=True, eq=False)
-class Named:
-    """An array with the names of its columns, as frames have them."""
-
-    values: NDArray[Any]
-    columns: tuple[str, ...]
-
-    def to_numpy(self) -> NDArray[Any]:
-        """Return the array."""
-        return self.values
 
 
 def named(batch: Batch) -> Any:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ...errors import CalibrantError, FileProblem, InvalidInput
 from ...passes.batch import Batch, Origin
 from ...validation import says_nothing
-from ..arrow_tables import pyarrow_module
+from ..arrow_tables import arrow_table, pyarrow_module
 from ..assemble import chosen_scores, plain_labels, unrounded
 from ..pieces import Names, Piece
 from ..roles import SCORE_ROLES
@@ -88,7 +88,7 @@ def arrow_batches(path: str, names: Names, rows: int, *, whole: bool = False) ->
     try:
         for part in _record_batches(path, names, rows, whole):
             part.validate(full=True)  # what a damaged file says of its own memory is checked before it is followed
-            batch = batch_of_table(_arrow_table(path, part, first), names, Origin(path, first))
+            batch = batch_of_table(arrow_table(path, part, first), names, Origin(path, first))
             first += part.num_rows
             yield batch
     except CalibrantError:
@@ -107,7 +107,7 @@ def record_batches(batches: Iterator[Any], name: str, names: Names, rows: int) -
     for large in batches:
         for start in range(0, large.num_rows, rows):
             part = large.slice(start, rows)
-            yield batch_of_table(_arrow_table(name, part, first), names, Origin(name, first))
+            yield batch_of_table(arrow_table(name, part, first), names, Origin(name, first))
             first += part.num_rows
 
 
@@ -140,58 +140,15 @@ def _empty(schema: Any) -> Any:
 
 def empty_batch(name: str, names: Names, schema: Any) -> Batch:
     """Return a batch without rows, which shows what columns there are."""
-    return batch_of_table(_arrow_table(name, _empty(schema), 0), names, Origin(name))
+    return batch_of_table(arrow_table(name, _empty(schema), 0), names, Origin(name))
 
 
 def wanted_columns(path: str, columns: Sequence[str], names: Names, schema: Any) -> list[str]:
     """Return the columns that play a role, in their order: the others need not be read."""
     arrow = pyarrow_module(f"reading {path}", "pyarrow")
-    found = table_pieces(_arrow_table(path, arrow.Table.from_batches([], schema), 0), names)
+    found = table_pieces(arrow_table(path, arrow.Table.from_batches([], schema), 0), names)
     used = {source for piece in found.pieces for source in (piece.sources or (piece.key,))}
     return [column for column in columns if column in used or column.lower() == "split"]
-
-
-def _arrow_table(path: str, part: Any, first: int) -> Table:
-    def values(column: str) -> NDArray[Any]:
-        found = part.column(column)
-        found = found.combine_chunks() if hasattr(found, "combine_chunks") else found
-        if found.null_count:
-            row = int(np.argmin(found.is_valid().to_numpy(zero_copy_only=False)))
-            raise InvalidInput(f"{path}: column {column} has missing values", seen=f"row {first + row}")
-        return _matrix(path, column, found, first) if _is_list(found.type) else _plain(found)
-
-    def numbers(columns: Sequence[str]) -> NDArray[Any]:
-        blocks = [values(column) for column in columns]
-        return blocks[0] if len(blocks) == 1 else np.column_stack(blocks)
-
-    return Table(path, list(part.schema.names), numbers, values, part)
-
-
-def _is_list(kind: Any) -> bool:
-    return str(kind).startswith(("list", "fixed_size_list", "large_list"))
-
-
-def _plain(column: Any) -> NDArray[Any]:
-    if str(column.type).startswith("dictionary"):
-        column = column.dictionary_decode()
-    return column.to_numpy(zero_copy_only=False)
-
-
-def _matrix(path: str, column: str, lists: Any, first: int) -> NDArray[Any]:
-    """Return lists of one length as a matrix, without a Python object a row."""
-    inside = lists.flatten()
-    if inside.null_count:
-        raise InvalidInput(f"{path}: column {column} has missing values inside its lists", seen=f"from row {first} on")
-    flat = inside.to_numpy(zero_copy_only=False)
-    if not len(lists):
-        return flat.reshape(0, getattr(lists.type, "list_size", 1))
-    lengths = np.asarray(lists.value_lengths())
-    if (lengths != lengths[0]).any():
-        row = int(np.argmax(lengths != lengths[0]))
-        raise InvalidInput(f"{path}: column {column} has rows of different lengths", seen=f"row {first + row}")
-    if flat.dtype.kind not in "fiub":
-        raise InvalidInput(f"{path}: column {column} must hold lists of numbers", seen=f"type {lists.type}")
-    return flat.reshape(len(lists), -1)
 
 
 # Text ---------------------------------------------------------------------------------------------------------------
