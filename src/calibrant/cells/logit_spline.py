@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
 from scipy.special import expit, logit
 
 from .logistic import LogisticFit, fit_logistic
@@ -130,24 +131,17 @@ def _knots_of(x: Floats, weights: Floats) -> Floats:
     return np.array(kept)
 
 
-def _bands(knots: Floats) -> tuple[Floats, Floats, Floats]:
-    """Steps, and the matrices Q and R of a natural spline (Green and Silverman 1994, §2.1): R γ = Qᵀ g."""
-    h, k = np.diff(knots), len(knots)
-    Q, R = np.zeros((k, max(k - 2, 0))), np.zeros((max(k - 2, 0), max(k - 2, 0)))
-    for j in range(1, k - 1):
-        Q[j - 1, j - 1], Q[j, j - 1], Q[j + 1, j - 1] = 1 / h[j - 1], -1 / h[j - 1] - 1 / h[j], 1 / h[j]
-        R[j - 1, j - 1] = (h[j - 1] + h[j]) / 3
-        if j < k - 2:
-            R[j - 1, j] = R[j, j - 1] = h[j] / 6
-    return h, Q, R
+def _natural(knots: Floats) -> CubicSpline:
+    """Return the natural splines that are one at one knot and zero at the others."""
+    return CubicSpline(knots, np.eye(len(knots)), bc_type="natural")
 
 
 def _roughness(knots: Floats) -> Floats:
     """∫f″² as a quadratic form of the values at the knots, times the cube of their range: free of scale."""
-    if len(knots) < 3:
-        return np.zeros((len(knots), len(knots)))
-    _, Q, R = _bands(knots)
-    return Q @ np.linalg.solve(R, Q.T) * float(np.ptp(knots)) ** 3
+    bend, h = _natural(knots)(knots, 2), np.diff(knots)  # f″ is linear between knots
+    left, right = bend[:-1], bend[1:]
+    mixed = (left.T * h) @ right
+    return (((left.T * h) @ left + (right.T * h) @ right) / 3 + (mixed + mixed.T) / 6) * float(np.ptp(knots)) ** 3
 
 
 def _penalty(roughness: Floats, strength: float) -> Floats:
@@ -156,20 +150,9 @@ def _penalty(roughness: Floats, strength: float) -> Floats:
 
 def _basis(x: Floats, knots: Floats) -> Floats:
     """Return the matrix from values at the knots to values at x: cubic between, linear beyond."""
-    h, Q, R = _bands(knots)
-    k = len(knots)
-    curved = np.zeros((k, k))
-    if k > 2:
-        curved[1:-1] = np.linalg.solve(R, Q.T)  # second derivatives at the knots
-    eye = np.eye(k)
-    j = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, k - 2)
-    inside = np.clip(x, knots[0], knots[-1])
-    a, b = inside - knots[j], knots[j + 1] - inside
-    step = h[j]
-    found = (a[:, None] * eye[j + 1] + b[:, None] * eye[j]) / step[:, None]
-    found -= (a * b / 6)[:, None] * ((1 + a / step)[:, None] * curved[j + 1] + (1 + b / step)[:, None] * curved[j])
-    left = (eye[1] - eye[0]) / h[0] - h[0] / 6 * curved[1]
-    right = (eye[-1] - eye[-2]) / h[-1] + h[-1] / 6 * curved[-2]
+    spline = _natural(knots)
+    left, right = spline(knots[[0, -1]], 1)
+    found = spline(np.clip(x, knots[0], knots[-1]))
     return found + np.minimum(x - knots[0], 0)[:, None] * left + np.maximum(x - knots[-1], 0)[:, None] * right
 
 

@@ -13,12 +13,12 @@ from typing import Any
 import click
 
 from .. import __version__
+from ..plain import plain
 from ..progress import Progress, reporting
 
 __all__ = [
     "columns_that_fit",
     "number",
-    "plain",
     "print_json",
     "print_table",
     "print_wide_table",
@@ -82,19 +82,6 @@ def print_json(command: str, **values: Any) -> None:
     """Print one object with the version of its format; numbers that JSON lacks become null or "inf"."""
     document = {"format": JSON_FORMAT, "calibrant": __version__, "command": command, **plain(values)}
     click.echo(json.dumps(document, allow_nan=False, ensure_ascii=False, indent=2))
-
-
-def plain(value: Any) -> Any:
-    """Return the value as JSON has it: NumPy's types become Python's."""
-    if isinstance(value, dict):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(v) for v in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
-    return value
 
 
 def number(value: Any, digits: int = 4) -> str:

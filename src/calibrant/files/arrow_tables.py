@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import FileProblem, InvalidInput, MissingExtra
+from ..errors import FileProblem, InvalidInput, MissingExtra, import_extra
 from .pieces import Found, Names
 from .tables import Table, table_pieces
 
@@ -18,10 +17,7 @@ __all__ = ["arrow_table", "pyarrow_module", "read_arrow", "read_parquet"]
 
 def pyarrow_module(what: str, module: str) -> Any:
     """Import a module of pyarrow, or say which extra brings it."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise MissingExtra(f"{what} needs pyarrow", hint='pip install "calibrant[parquet]"') from error
+    return import_extra(module, "parquet", what)
 
 
 def read_parquet(file: BinaryIO, path: str, names: Names) -> Found:

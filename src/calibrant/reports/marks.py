@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup, escape
 
 from ..metrics.estimators.curves import ReliabilityCurve, count_ticks
+from ..plain import plain
 from ..selection import Comparison
 from ..selection.result import Curve
 from ..types import Array
@@ -19,6 +22,7 @@ __all__ = [
     "SIZE",
     "comparison_marks",
     "frame_marks",
+    "in_script",
     "learning_marks",
     "map_marks",
     "reliability_marks",
@@ -29,6 +33,12 @@ SIZE = (_LEFT + _SIDE + 12, _TOP + _SIDE + _STRIP + 44)
 _BASE = _TOP + _SIDE + _STRIP + 6  # where the bars of the histogram stand
 MAP = (0, _TOP - 12, _LEFT + _SIDE + 12, _SIDE + 56)  # the curve of a map: no histogram
 INSIDE = (_LEFT - 4, _TOP - 4, _SIDE + 8, _SIDE + _STRIP + 14)  # what small multiples show: no words
+
+
+def in_script(told: dict[str, Any]) -> Markup:
+    """Return numbers as JSON that can stand inside a script element."""
+    text = json.dumps(plain(told, 6), ensure_ascii=False, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
 
 
 def _x(value: float) -> str:

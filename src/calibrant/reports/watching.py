@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +10,7 @@ from markupsafe import Markup, escape
 
 from .. import __version__
 from ..monitoring import Findings, Monitor, Point
+from .marks import in_script
 
 __all__ = ["watching_page"]
 
@@ -134,15 +134,4 @@ def _gaps(points: Sequence[Point], found: Findings) -> Markup:
 
 def _numbers(found: Findings, points: Sequence[Point]) -> Markup:
     told = {"calibrant": __version__, "findings": found.to_dict(), "history": [vars(point) for point in points]}
-    text = json.dumps(_plain(told), ensure_ascii=False, separators=(",", ":"))
-    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, float):
-        return float(f"{value:.6g}") if math.isfinite(value) else "inf"
-    return value
+    return in_script(told)

@@ -28,7 +28,17 @@ from ..metrics.table import meanings_of
 from ..monitoring import Monitor
 from ..selection import Comparison
 from .fitted import curves_of, facts_of, parameters_of
-from .marks import INSIDE, MAP, SIZE, comparison_marks, frame_marks, learning_marks, map_marks, reliability_marks
+from .marks import (
+    INSIDE,
+    MAP,
+    SIZE,
+    comparison_marks,
+    frame_marks,
+    in_script,
+    learning_marks,
+    map_marks,
+    reliability_marks,
+)
 from .profile_marks import decision_marks, group_marks, shown_span, smooth_marks
 from .tripod import checklist
 from .trying import MOST_FIELDS, trying
@@ -326,19 +336,10 @@ def _numbers(
         "after": None if after is None else _short(after.to_dict()),
         "comparison": None if comparison is None else json.loads(comparison.to_json()),
     }
-    text = json.dumps(_rounded(found), ensure_ascii=False, separators=(",", ":"))
-    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
+    return in_script(found)
 
 
 def _short(measured: dict[str, Any]) -> dict[str, Any]:
     for curve in measured["class_curves"]:
         curve.pop("isotonic")
     return measured
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _rounded(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_rounded(item) for item in value]
-    return float(f"{value:.6g}") if isinstance(value, float) else value

@@ -12,6 +12,7 @@ from typing import Any
 from .. import plots
 from ..calibrator import Calibrator
 from ..errors import MissingExtra
+from ..plain import plain
 from .evaluate import Answers
 
 __all__ = ["Comparison", "Curve", "Estimate", "Row"]
@@ -165,7 +166,7 @@ class Comparison:
 
     def to_json(self) -> str:
         """Return `to_dict` as JSON; what is not finite becomes null or "inf"."""
-        return json.dumps(_plain(self.to_dict()), allow_nan=False, ensure_ascii=False, indent=2)
+        return json.dumps(plain(self.to_dict()), allow_nan=False, ensure_ascii=False, indent=2)
 
     def to_dataframe(self) -> Any:
         """Return a pandas frame, one row a map."""
@@ -206,13 +207,3 @@ def _row_dict(row: Row) -> dict[str, Any]:
 def _curve_dict(curve: Curve) -> dict[str, Any]:
     points = [{"rows": s, **e.to_dict()} for s, e in zip(curve.sizes, curve.estimates, strict=True)]
     return {"name": curve.name, "metric": curve.metric, "points": points}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
-    return value

@@ -1,0 +1,26 @@
+"""Values as JSON has them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+__all__ = ["plain"]
+
+
+def plain(value: Any, digits: int | None = None) -> Any:
+    """Return NumPy's types as Python's; NaN is null and what is infinite "inf", as JSON has no numbers for them.
+
+    ``digits`` are the significant ones that numbers keep.
+    """
+    if isinstance(value, dict):
+        return {str(key): plain(item, digits) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item, digits) for item in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist(), digits)
+    if not isinstance(value, float):
+        return value
+    if not math.isfinite(value):
+        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    return value if digits is None else float(f"{value:.{digits}g}")
