@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import calibrant
-from calibrant import CalibrantError, make
+from calibrant import CalibrantError, make, registry
 from calibrant.metrics import Measuring
+from calibrant.metrics.table import TABLE
 from calibrant.scanning import scanned
 
 pa = pytest.importorskip("pyarrow")
@@ -28,6 +29,7 @@ CUTS = {
 }
 MAPS = ("ts", "ets", "vector", "platt", "imax", "irm", "hb-mass-s", "bts")
 PLAIN = {name: make(name).fit(Z, Y).predict_proba(Z) for name in MAPS}
+SUMS = ("calibration_error", "ece", "mce", "cwece", "observed_expected", "accuracy", "event_rate", "brier", "nll")
 METRICS = ("ece", "cwece", "brier", "nll", "mce", "smece")
 P = make("identity").fit(Z, Y).predict_proba(Z)
 
@@ -72,6 +74,28 @@ def test_maps_and_metrics_do_not_depend_on_engine_and_partitions(engine, cut, tm
     for name in METRICS:
         exact = getattr(calibrant.metrics, name)(Y, P)
         assert data.metric(name, inputs="logits") == pytest.approx(exact, abs=2e-3 if name == "smece" else 1e-6), name
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [name for name in registry.names() if not name.startswith("kcal")])
+def test_every_map_fits_from_a_cluster_as_from_arrays(name):
+    da = pytest.importorskip("dask.array")
+    first = np.argsort(Y[:400], kind="stable")  # partitions of one row, of none, and some without a class
+    sizes = tuple(np.diff([0, 1, 1, int((Y[:400] == 0).sum()), 390, 400]).tolist())
+    z, y = da.from_array(Z[first], chunks=(sizes, 3)), da.from_array(Y[first], chunks=(sizes,))
+    found = make(name).fit(calibrant.scan(z, label=y)).predict_proba(Z)
+    np.testing.assert_allclose(found, make(name).fit(Z[:400], Y[:400]).predict_proba(Z), atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("engine", [stream, cluster])
+def test_every_metric_that_streams_is_that_of_the_arrays(engine, tmp_path):
+    data = engine("without a class", tmp_path)
+    asks = {"net_benefit": {"threshold": 0.4}, "recalibration_benefit": {"threshold": 0.4}}
+    for name in TABLE.keys() - {"skce", "canonical_error", "sharpness"}:  # pairs of rows; no labels
+        exact = getattr(calibrant.metrics, name)(Y, P, **asks.get(name, {}))
+        found = data.metric(name, inputs="logits", **asks.get(name, {}))
+        assert found == pytest.approx(exact, abs=1e-9 if name in SUMS else 3e-3), name  # the others: cells
 
 
 def test_states_merge_in_any_order():

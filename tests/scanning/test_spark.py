@@ -35,11 +35,15 @@ def frame(tmp_path_factory):
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_frame_answers_as_arrays_do(frame, monkeypatch):
-    for held, name in ((10**9, "irm"), (0, "ets")):
+    for held, name in ((10**9, "irm"), (0, "ets"), (0, "platt"), (0, "vector"), (0, "hb-mass-s")):
         monkeypatch.setattr(scanned, "HELD_BY_CLUSTERS", held)
         data = calibrant.scan(frame, scores="logits", label="label")
         gap = np.abs(make(name).fit(data).predict_proba(Z) - make(name).fit(Z, Y).predict_proba(Z)).max()
         assert gap <= 1e-5, name
+    p = make("identity").fit(Z, Y).predict_proba(Z)
+    for name in ("ece", "cwece", "nll"):
+        exact = getattr(calibrant.metrics, name)(Y, p)
+        assert data.metric(name, inputs="logits") == pytest.approx(exact, abs=1e-6), name
     applied = calibrant.apply(make("ts").fit(Z, Y), calibrant.scan(frame, scores="logits", label="label"))
     assert applied.columns == ["label", "logits", "calibrated"]
     assert applied.count() == 2000
