@@ -19,8 +19,8 @@ from pathlib import Path
 
 from .worker import FUZZERS, try_one
 
-SLICE = 60.0  # seconds that a process lives: what it may leak is gone with it
-PATIENCE = 60.0  # seconds beyond its time after which a process hangs
+SLICE = 240.0  # seconds that a process lives: what it may leak is gone with it
+PATIENCE = 600.0  # seconds beyond its time after which a process hangs; ten of processor time may take minutes
 CORPUS = Path(__file__).parent / "corpus" / "inputs.txt"
 ROOT = Path(__file__).parents[1]
 

@@ -42,14 +42,17 @@ OTHERS = {
 }
 
 
+def lifted(given):
+    """Return a map for any number of classes."""
+    map_ = calibrant.make(given) if isinstance(given, str) else given
+    return calibrant.OneVsRest(map_) if isinstance(map_, BinaryMap) else map_
+
+
 @pytest.mark.parametrize("of", ["four classes", "weights"])
 @pytest.mark.parametrize("name", OTHERS)
 def test_an_operator_answers_as_it_did(name, of):
     z, y, w = SETS[of]
-    given = OTHERS[name]
-    map_ = calibrant.make(given) if isinstance(given, str) else given
-    map_ = calibrant.OneVsRest(map_) if isinstance(map_, BinaryMap) else map_
-    check("operators", f"{name}, {of}", told(map_.fit(z, y, sample_weight=w), z))
+    check("operators", f"{name}, {of}", told(lifted(OTHERS[name]).fit(z, y, sample_weight=w), z))
 
 
 @pytest.mark.parametrize("weighted", [False, True])

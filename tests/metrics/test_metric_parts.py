@@ -10,8 +10,9 @@ from scipy.stats import norm
 import calibrant
 from calibrant import metrics
 from calibrant.cells.pairs import Pairs
+from calibrant.cells.summed import SummedCells
 from calibrant.errors import InvalidInput
-from calibrant.metrics.decisions.net_benefit import curve_of_decisions
+from calibrant.metrics.decisions.net_benefit import curve_of_decisions, net_benefit_influence
 from calibrant.metrics.estimators.cox import calibration_in_the_large
 from calibrant.metrics.estimators.crossfit import crossfit_of
 from calibrant.metrics.estimators.curves import smooth_curve
@@ -20,12 +21,15 @@ from calibrant.metrics.estimators.integrated import summed_up
 from calibrant.metrics.estimators.kde import _in_logit_space
 from calibrant.metrics.estimators.smooth import _spectrum
 from calibrant.metrics.estimators.smoothers import SMOOTHERS, _by_score, _restricted_basis, _weighted_quantiles
+from calibrant.metrics.inference import risk
 from calibrant.metrics.inference.bounds import largest_gap_interval
 from calibrant.metrics.inference.class_test import class_wise_pvalue
+from calibrant.metrics.inference.clustered import clustered_score, clusters_of
 from calibrant.metrics.inference.cumulative_test import maximum_pvalue, range_pvalue
 from calibrant.metrics.inference.group_test import group_findings, groups_differ
-from calibrant.metrics.inference.intervals import frequency_interval
-from calibrant.metrics.inference.resampling import _counts, statistic_of
+from calibrant.metrics.inference.intervals import Interval, frequency_interval
+from calibrant.metrics.inference.means import mean_interval
+from calibrant.metrics.inference.resampling import _counts, _drawn_cells, statistic_of
 from calibrant.metrics.inference.shape import _fit, _grouped, _likelihood, _log_odds
 from calibrant.metrics.inference.testing import _outcomes, _replicates
 from calibrant.metrics.labelled import _count_slope
@@ -326,3 +330,136 @@ def test_a_resample_draws_rows_with_their_weights(clusters):
     for drawn in _counts(Pairs(np.full(3, 0.5), np.ones(3), weights, clusters=clusters), 20, np.random.default_rng(0)):
         assert (drawn / weights).sum() == 3
         assert not (drawn / weights % 1).any()
+
+
+def test_cells_are_drawn_anew_as_many_rows_as_they_hold():
+    """Weights of 4 a row: a cell of weight 400 is 100 rows, whose number varies by 10."""
+    part = SummedCells(np.array([[0.5], [400.0], [200.0], [1600.0]]))
+    rng = np.random.default_rng(0)
+    drawn = np.array([_drawn_cells(part, rng).table[1:3, 0] for _ in range(2000)])
+    assert not (drawn % 4).any()
+    np.testing.assert_allclose(drawn.mean(axis=0), [400.0, 200.0], rtol=0.01)
+    np.testing.assert_allclose(drawn.std(axis=0), [40.0, 4 * np.sqrt(50)], rtol=0.06)
+
+
+def test_an_interval_is_moved_by_what_the_estimate_is():
+    moved = Interval(0.2, 0.1, 0.4, 0.95, 0.05, 0.0, "x").moved(1.2, "y")
+    assert (moved.low, moved.high, moved.estimate) == pytest.approx((1.1, 1.4, 1.2))
+
+
+def test_net_benefit_at_another_prevalence_is_that_of_rows_weighed_to_it(rng):
+    p, w = rng.random(500), rng.random(500) + 0.1
+    y = (rng.random(500) < p).astype(int)
+    rate = np.average(y, weights=w)
+    other = w * np.where(y, 0.1 / rate, 0.9 / (1 - rate))
+    found = metrics.net_benefit(y, p, 0.3, prevalence=0.1, sample_weight=w)
+    assert found == pytest.approx(metrics.net_benefit(y, p, 0.3, sample_weight=other))
+    pairs = Pairs(p, y.astype(float), w)
+    estimate, own = net_benefit_influence(pairs, threshold=0.3, prevalence=0.1)
+    assert estimate == pytest.approx(found)
+    assert np.average(own, weights=w) == pytest.approx(0, abs=1e-12)
+    nudged = w.copy()
+    nudged[7] += 1e-6
+    slope = (metrics.net_benefit(y, p, 0.3, prevalence=0.1, sample_weight=nudged) - found) / 1e-6 * w.sum()
+    assert slope == pytest.approx(own[7], abs=1e-5)
+
+
+def test_a_restricted_basis_is_harrells():
+    """One bend for each knot but the last two, zero at the first knot, with the second derivative gone at the last."""
+    knots = np.array([-2.0, -0.5, 1.0, 2.0])
+    basis = _restricted_basis(np.array([-2.0, 2.0, 3.0, 4.0]), knots)
+    assert basis.shape == (4, 4)
+    np.testing.assert_allclose(basis[0, 2:], 0.0)
+    np.testing.assert_allclose(np.diff(basis[1:], n=2, axis=0), 0.0, atol=1e-12)
+    by_hand = 4.0**3 - 1.0**3 * (2.0 + 2.0) / 1.0
+    assert basis[1, 2] == pytest.approx(by_hand / 16.0)
+
+
+def test_profiles_of_many_rows_are_those_of_all_rows(rng, monkeypatch):
+    p = rng.random(900) * 0.8 + 0.1
+    y = (rng.random(900) < p**1.2).astype(int)
+    names = ("calibration_slope", "calibration_intercept", "calibration_in_the_large")
+    whole = [metrics.bootstrap(name, y, p) for name in names]
+    monkeypatch.setattr(risk, "_GROUPED", 300)
+    for name, wanted in zip(names, whole, strict=True):
+        grouped = metrics.bootstrap(name, y, p)
+        assert (grouped.low, grouped.high) == pytest.approx((wanted.low, wanted.high), abs=2e-3)
+
+
+def test_scores_that_rank_outcomes_backwards_have_no_interval():
+    y = np.repeat([1, 0], 20)
+    for scores, area in ((np.linspace(0.1, 0.9, 40), 0.0), (np.linspace(0.9, 0.1, 40), 1.0)):
+        found = metrics.bootstrap("auroc", y, scores)
+        assert (found.estimate, found.low, found.high, found.note) == (area, None, None, "outcomes are separable")
+
+
+@pytest.mark.parametrize("method", ["sweep", "ecce", "ks", "two_bin", "cox", "spiegelhalter"])
+@pytest.mark.parametrize("weights", [None, "fractions", "clusters"])
+def test_what_is_drawn_has_a_least_p_value(rng, method, weights):
+    """Rows that no score says: every drawn set of outcomes is less extreme, so that p is the floor, one in so many."""
+    p = np.full(60, 0.02) + 0.001 * rng.random(60)
+    given = {"fractions": {"sample_weight": rng.random(60) + 0.5}, "clusters": {"clusters": np.arange(60) // 2}}
+    found = calibrant.metrics.calibration_test(
+        np.arange(60) % 2, p, method=method, resamples=39, **given.get(weights, {})
+    )
+    drawn = found.floor > 0
+    assert found.pvalue == (1 / 40 if drawn else pytest.approx(0, abs=1e-6))
+    assert found.floor in (0, 1 / 40)
+    assert drawn or (weights is None and method in ("ecce", "ks", "cox"))
+
+
+@pytest.mark.parametrize("rows", [[0.3], [np.inf, 0.1, 0.2]])
+def test_a_mean_without_a_spread_has_no_interval_and_no_bias(rows):
+    found = mean_interval(np.array(rows), None, 0.9)
+    assert (found.low, found.high, found.bias, found.confidence) == (None, None, 0.0, 0.9)
+    assert np.isnan(found.standard_error)
+
+
+def test_the_fifth_event_is_enough(rng):
+    y = np.zeros(100, dtype=int)
+    y[:5] = 1
+    p = np.clip(0.05 + 0.02 * rng.normal(size=100), 0.001, 0.9)
+    notes = [calibrant.measure(events, p, resamples=39).metrics["ece"].note for events in (y, np.r_[0, y[1:]])]
+    assert "fewer than" not in notes[0]
+    assert notes[0] != notes[1]
+
+
+def test_rows_in_clusters_count_as_few_by_their_variance_over_the_design_effect():
+    """Σs(1-s) of 100 rows of ½ is 25, of 1,000 rows 250: above 200 where rows do not go together."""
+    for rows, few in ((100, True), (1000, False)):
+        y = (np.arange(rows) // 2 % 2).astype(float)
+        known = clusters_of(Pairs(np.full(rows, 0.5), y, clusters=np.arange(rows)))
+        assert known.few is few
+        heavy = clusters_of(Pairs(np.full(rows, 0.5), y, np.full(rows, 7.0), clusters=np.arange(rows)))
+        assert heavy.few is few
+    together = clusters_of(
+        Pairs(np.full(1000, 0.5), (np.arange(1000) // 10 % 2).astype(float), clusters=np.arange(1000) // 10)
+    )
+    assert together.few
+
+
+def test_many_clusters_of_common_events_are_not_drawn():
+    rng = np.random.default_rng(3)
+    n = 10_002
+    p = rng.random(n)
+    y = (rng.random(n) < p).astype(float)
+    common = Pairs(p, y, clusters=np.arange(n))
+    ones = np.ones((n, 1))
+    assert clustered_score(common, ones, 19, rng)[2] == 0.0
+    rare = Pairs(p / 500, (rng.random(n) < p / 500).astype(float), clusters=np.arange(n))
+    assert clustered_score(rare, ones, 19, rng)[2] == 1 / 20
+    fewer = common.take(np.arange(9_000))
+    assert clustered_score(fewer, ones[:9_000], 19, rng)[2] == 1 / 20
+
+
+def test_many_or_few_clusters_have_the_statistic_of_their_kind(rng):
+    """Of many events the sandwich: (Σr)² over Σ(Σ of a cluster)²; of few the model's variance."""
+    for rows in (60, 4000):
+        p = np.full(rows, 0.5)
+        own = np.arange(rows) // 2
+        y = (rng.random(rows) < 0.5).astype(float)
+        pairs = Pairs(p, y, clusters=own)
+        sums = np.bincount(own, y - p)
+        share = np.clip(((sums**2).sum() - ((y - p) ** 2).sum()) / (rows * 0.25), 0, 1)
+        wanted = sums.sum() ** 2 / ((sums**2).sum() if rows == 4000 else rows * 0.25 * (1 + share))
+        assert clustered_score(pairs, np.ones((rows, 1)), 19, rng)[0] == pytest.approx(wanted)

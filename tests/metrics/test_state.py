@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from calibrant import metrics
+from calibrant.cells.summed import grid
 from calibrant.errors import CalibrantError, InvalidInput
 from calibrant.metrics import BinnedState, calibration_error, cwece, ece
 from calibrant.metrics.measuring import Measuring
-from calibrant.metrics.metric import Vector
+from calibrant.metrics.metric import BinSums, Vector
 from calibrant.metrics.state import State
 from calibrant.metrics.state import state as metrics_state
 from calibrant.metrics.table import TABLE
@@ -269,3 +270,28 @@ def test_moments_that_overflow_are_refused(rows):
     told["summary"]["losses"]["nll"]["second"] = 1e250
     with pytest.raises(CalibrantError, match="moments"):
         metrics.Measuring.from_dict(told)
+
+
+@pytest.mark.parametrize(
+    "sums",
+    [
+        [[[4.0]], [[5.0]], [[1.0]]],  # scores above one
+        [[[4.0]], [[1.0]], [[5.0]]],  # more outcomes than rows
+        [[[4.0]], [[-1.0]], [[1.0]]],
+        [[[4.0]], [[float("inf")]], [[1.0]]],
+        [[4.0], [1.0], [1.0]],
+    ],
+)
+def test_sums_by_bin_that_contradict_themselves_are_refused(sums):
+    with pytest.raises(CalibrantError, match="sum"):
+        BinSums.from_dict({"sums": sums})
+    assert BinSums.from_dict({"sums": [[[4.0]], [[4.0]], [[4.0]]]}).sums.shape == (3, 1, 1)
+
+
+@pytest.mark.parametrize("bins", [1, 7, 15])
+def test_the_grid_of_cells_has_every_edge_of_the_bins(bins):
+    edges = grid(512, bins)
+    assert (edges[0], edges[-1]) == (0.0, 1.0)
+    assert np.isin(np.arange(1, bins) / bins, edges).all()
+    assert np.diff(edges).min() > 0
+    assert 512 < len(edges) <= 513 + bins

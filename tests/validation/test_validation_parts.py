@@ -6,9 +6,9 @@ import pytest
 from calibrant.errors import InvalidInput
 from calibrant.validation.arrays import _of_sensible_sum
 from calibrant.validation.columns import _around
-from calibrant.validation.labels import as_labels
+from calibrant.validation.labels import as_groups, as_labels
 from calibrant.validation.probabilities import refuse_swapped
-from calibrant.validation.saturation import smallest_log
+from calibrant.validation.saturation import masked_out, smallest_log
 
 
 def test_weights_of_a_sensible_sum_keep_it():
@@ -48,3 +48,17 @@ def test_a_zero_is_read_below_every_probability_that_is_none(columns):
 def test_labels_too_large_for_an_integer_are_named_too():
     with pytest.raises(InvalidInput, match=r"outside the classes.*in row 1"):
         as_labels(np.array([0, 2**70], dtype=object), 2, 2, classes=[0, 1])
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_a_row_without_a_group_is_named(missing):
+    with pytest.raises(InvalidInput, match="row 1"):
+        as_groups(np.array(["a", missing, "b"], dtype=object), 3)
+    places, names = as_groups(np.array(["b", 1, "a"], dtype=object), 3)
+    assert (places.tolist(), names.tolist()) == ([2, 0, 1], ["1", "a", "b"])
+
+
+def test_masked_rows_share_what_is_left():
+    logits = np.array([[0.0, -np.inf, 0.0, 0.0], [0.0, 1.0, -np.inf, -np.inf]])
+    left = masked_out(np.array([[0.1, 0.6, 0.1, 0.2], [0.0, 0.0, 0.5, 0.5]]), logits)
+    np.testing.assert_allclose(left, [[0.25, 0.0, 0.25, 0.5], [0.5, 0.5, 0.0, 0.0]])

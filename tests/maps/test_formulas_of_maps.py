@@ -1,0 +1,39 @@
+"""What a map writes of itself as a formula answers as the map does, with parameters and rows that are not the usual."""
+
+import numpy as np
+import pytest
+from scipy.special import erfc
+from tests.kept.test_kept_maps import SETS
+from tests.kept.test_kept_operators import OTHERS, lifted
+
+from calibrant import make, registry
+from calibrant.maps import hoki_formula
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+
+
+def same(fitted, rows, atol=2e-7):
+    answers = fitted.to_torch()(torch.from_numpy(rows)).numpy()
+    np.testing.assert_allclose(answers, fitted.predict_proba(rows), rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_parameters_have_their_formula(name):
+    z, y, w = SETS["weights"]
+    same(lifted(OTHERS[name]).fit(z, y, sample_weight=w), np.concatenate([z[:20], 3 * z[:5], z[:5] / 9]))
+
+
+@pytest.mark.parametrize("name", [name for name in registry.names() if "kcal" not in name and name != "blend"])
+def test_rows_with_enormous_gaps_have_their_formula(name):
+    z, y, _ = SETS["four classes"]
+    z = z.copy()
+    z[::40, 1] -= 400.0  # such a row's label is not always another
+    same(make(name).fit(z, y), z[::20])
+
+
+def test_the_series_of_hokis_normal_law_is_erfc():
+    x = np.linspace(0, 5, 501)
+    t = 1 / (1 + x / 2)
+    series = t * np.exp(-x * x + np.polynomial.polynomial.polyval(t, hoki_formula._ERFC))
+    np.testing.assert_allclose(series, erfc(x), rtol=1.3e-7)
