@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from calibrant.fits.mixing import ENSEMBLE, Mixing
-from calibrant.fits.solvers.simplex import minimise_on_simplex
+from calibrant.fits.solvers.simplex import Sums, minimise_on_simplex
 from calibrant.fits.solvers.valley import Valley
 from calibrant.passes import Block, in_memory
 
@@ -78,3 +78,33 @@ def test_a_search_that_ran_out_of_passes_says_whether_what_is_left_matters(probl
     start = np.array([0.4, 0.5, 0.1])
     assert not minimise_on_simplex(problem, start, 1e-12, **options).converged
     assert minimise_on_simplex(problem, start, 1e-12, enough=1.0, **options).converged
+
+
+def test_the_coordinates_apply_where_both_parts_count():
+    falls, rises = (
+        Sums(0.0, np.array([2.0, 1.0, 0.0, 0.0]), np.eye(4)),
+        Sums(0.0, np.array([1.0, 2.0, 0.0, 0.0]), np.eye(4)),
+    )
+    inside, alone, without = (np.array(w) for w in ([0.5, 0.4, 0.1], [0.9, 0.0, 0.1], [0.0, 0.9, 0.1]))
+    assert VALLEY.applies(rises, inside, np.array([0.5]))
+    assert not VALLEY.applies(falls, inside, np.array([0.0]))  # nothing to divide by
+    assert not VALLEY.applies(falls, without, np.array([0.5]))
+    assert VALLEY.applies(falls, alone, np.array([0.5]))  # the other part would gain
+    assert not VALLEY.applies(rises, alone, np.array([0.5]))
+    assert not VALLEY.start(without, np.array([0.1]), -5.0, 5.0)[1][0] > 0.1
+
+
+def test_the_border_is_left_only_by_a_step_that_leads_inside():
+    alone, inside = np.array([0.9, 0.0, 0.1]), np.array([0.5, 0.4, 0.1])
+    assert VALLEY.on_border(alone, np.array([0.0, -0.1, 0.1]))
+    assert VALLEY.on_border(alone, np.array([0.0, 0.0, 0.1]))
+    assert not VALLEY.on_border(alone, np.array([-0.1, 0.1, 0.0]))
+    assert not VALLEY.on_border(inside, np.array([0.0, -0.1, 0.1]))
+
+
+def test_a_step_keeps_the_product_and_a_quarter_of_the_way():
+    omega = np.array([0.3, 0.6, 0.1])
+    w, x = VALLEY.reached(np.array([0.8]), omega, np.array([0.4]))
+    assert (w[0], x[0]) == pytest.approx((0.6, 0.4))  # t = .24
+    w, x = VALLEY.reached(np.array([0.8]), omega, np.array([-1.0]))
+    assert x[0] == pytest.approx(0.24 / 0.9)  # as far as both weights reach, beyond a quarter of .8

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from calibrant import CalibrationWarning, PlattScaling, QuadraticScaling
+from calibrant import CalibrationWarning, LogitSpline, PlattScaling, QuadraticScaling
 
 
 def fit(map_, *data, **keywords):
@@ -98,3 +98,16 @@ def test_coefficients_are_the_curve_between_the_tails():
     np.testing.assert_allclose(
         logit(map_.predict_proba(two(inside))[:, 1]), b + a * inside + c * inside**2, rtol=1e-9, atol=1e-9
     )
+
+
+@pytest.mark.parametrize("map_", [QuadraticScaling(), LogitSpline()])
+@pytest.mark.parametrize("weight", [1.0, 1000.0])
+def test_a_curve_reaches_as_far_as_rows_can_tell(map_, weight):
+    """At least to 1/(2nK), n being the weight of the rows where that is more; further where the rows are."""
+    z = np.linspace(-1, 1, 50)
+    y = (np.arange(50) % 3 == 0).astype(int)
+    fitted = fit(map_, z, y, sample_weight=np.full(50, weight))
+    assert fitted.knots_[-1] == pytest.approx(np.log(2 * 2 * 50 * weight))
+    assert fitted.knots_[0] == pytest.approx(-np.log(2 * 2 * 50 * weight))
+    far = fit(map_, 30 * z, y)
+    assert (far.knots_[0], far.knots_[-1]) == pytest.approx((-30, 30))

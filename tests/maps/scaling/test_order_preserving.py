@@ -236,3 +236,13 @@ def test_the_smoothness_is_chosen_between_a_tenth_and_ten_thousand(form, problem
     bend = OrderPreservingScaling(form=form).fit(*bent()).smoothness_
     assert 1e2 <= straight[0] <= 1e4
     assert 0.1 * (1 - 1e-12) <= bend[0] < straight[0]
+
+
+def test_the_evidence_smooths_where_nothing_bends_and_lets_bend_where_something_does():
+    rng = np.random.default_rng(5)
+    true = rng.normal(size=(3000, 5)) * 1.5
+    straight = OrderPreservingScaling().fit(2 * true, (true + rng.gumbel(size=true.shape)).argmax(axis=1))
+    bends = OrderPreservingScaling().fit(*bent())
+    assert min(straight.smoothness_) >= 1000
+    assert 0 < min(bends.smoothness_) <= 10
+    assert_allclose(straight.slopes_, 1.0, atol=0.15)

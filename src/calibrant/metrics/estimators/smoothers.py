@@ -70,9 +70,7 @@ def _local(span: float, degree: int) -> Callable[[Pairs, Any], _Places]:
     def fit(pairs: Pairs, like: Any) -> _Places:
         cells = _by_score(pairs.cells)
         steps = np.linspace(0, len(cells.scores) - 1, min(_PLACES, len(cells.scores))).round().astype(int)
-        even = np.searchsorted(cells.scores, np.linspace(cells.scores[0], cells.scores[-1], _PLACES)).clip(
-            0, len(cells.scores) - 1
-        )
+        even = np.searchsorted(cells.scores, np.linspace(cells.scores[0], cells.scores[-1], _PLACES))
         places = cells.scores[np.unique(np.r_[steps, even])]
         return _Places(places, np.array([_at(cells, x, span, degree) for x in places.tolist()]))
 
