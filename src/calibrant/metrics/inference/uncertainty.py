@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...cells.edges import make_edges
 from ...cells.pairs import Pairs
 from ..estimators.binned import bin_sums
-from ..estimators.calibration_error import default_norm, error_of, option_of
+from ..estimators.calibration_error import default_norm, error_of, error_of_pairs, option_of
 from ..estimators.crossfit import CrossFit, crossfit_of
 from ..estimators.norms import Norm
 from ..estimators.sums import power_mean
@@ -81,7 +81,10 @@ def _resampled(forecasts: Any, pairs: Pairs | None, choice: dict[str, Any], samp
     fast = None if pairs is None else sampling.statistic(pairs, choice)
     if fast is not None:
         return fast
-    return np.array([error_of(drawn, **choice) for drawn in sampling.forecasts(forecasts)])
+    if pairs is None or choice.get("squared") or choice.get("threshold") is not None:
+        return np.array([error_of(drawn, **choice) for drawn in sampling.forecasts(forecasts)])
+    own = {name: value for name, value in choice.items() if name not in ("view", "squared", "threshold")}
+    return np.array([error_of_pairs(drawn, **own) for drawn in sampling.pairs(pairs)])  # other views are not drawn
 
 
 def _largest_gap(pairs: Pairs | None, choice: dict[str, Any], estimate: float, confidence: float) -> Interval:
