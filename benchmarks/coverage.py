@@ -239,10 +239,10 @@ def figures_of(cell: dict[str, Any]) -> tuple[str, ...]:
 
 
 def wanted_of(cell: dict[str, Any], figure: str, samples: int) -> int:
-    """How many of so many samples a figure gets: fewer of many rows, and of what is resampled, but enough to judge."""
+    """How many of so many samples a figure gets: fewer of many rows and of what is resampled, more of tests."""
     share = {"quick": 1.0, "slow": 0.5, "classes": 0.5, "groups": 1.0}[cell["part"]]
     share *= 1.0 if cell["n"] <= 2000 else 0.5 if cell["n"] <= 10_000 else 0.25
-    share *= 0.5 if figure in SLOWEST else 1.0
+    share *= 0.5 if figure in SLOWEST else 5.0 if figure.startswith("test ") and cell["n"] <= 1000 else 1.0
     return max(round(samples * share), min(samples, FEWEST))
 
 

@@ -11,6 +11,7 @@ from calibrant import metrics
 from calibrant.cells.pairs import Pairs
 from calibrant.errors import InvalidInput
 from calibrant.metrics.inference.group_test import groups_differ
+from calibrant.metrics.measuring import Measuring
 
 
 def drawn(seed, n=1500, shift=0.0):
@@ -159,3 +160,15 @@ def test_a_small_group_that_clearly_strays_is_the_worst():
     found = metrics.measure(y, p, groups=np.repeat(["large", "small"], [400, 30]), resamples=199).group_findings
     assert found.worst == "small"
     assert not any(row.small for row in found.rows)
+
+
+def test_groups_are_in_the_order_that_people_count(rng):
+    p = rng.random(600)
+    y = (rng.random(600) < p).astype(int)
+    wards = np.tile(["ward 2", "ward 10", "ward 1"], 200)
+    found = metrics.measure(y, p, groups=wards, resamples=19)
+    assert list(found.groups) == [row.name for row in found.group_findings.rows] == ["ward 1", "ward 2", "ward 10"]
+    assert found.groups["ward 10"].n == 200
+    assert found.groups["ward 10"].confidence == pytest.approx(p[wards == "ward 10"].mean())
+    blocks = Measuring(resamples=19).update(y, p, groups=np.tile([2, 10, 1], 200)).finalise()
+    assert list(blocks.groups) == ["1", "2", "10"]

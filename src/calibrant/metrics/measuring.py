@@ -16,7 +16,7 @@ from ..validation import as_groups
 from .decisions.net_benefit import curve_of_decisions
 from .estimators.binned import binned
 from .estimators.curves import ReliabilityCurve, curve_of, smooth_curve
-from .inference.group_test import group_findings
+from .inference.group_test import group_findings, natural
 from .inference.intervals import Interval, check_confidence, check_resamples
 from .inference.means import share_interval
 from .inference.resampling import CUMULATIVE, Sampling, resampled_choice
@@ -131,7 +131,8 @@ def _by_group(found: Measurement, forecasts: Forecasts, groups: Any, settings: S
     if groups is None:
         return found
     places, names = as_groups(groups, forecasts.n)
-    shown = [str(name) for name in names.tolist()]
+    order = sorted(range(len(names)), key=lambda place: natural(str(names[place])))
+    places, shown = np.argsort(order)[places], [str(names[place]) for place in order]
     rng = generator(settings.random_state)
     findings = group_findings(forecasts.top, places, shown, settings.confidence, settings.resamples, rng)
     own = _of_each(settings, len(shown))
@@ -235,7 +236,8 @@ class Measuring:
 
     def _by_group(self, found: Measurement) -> Measurement:
         """Add what was found by group, from the cells of each."""
-        parts = {name: part.summary for name, part in sorted(self.groups.items()) if part.summary is not None}
+        parts = {name: part.summary for name, part in self.groups.items() if part.summary is not None}
+        parts = {name: parts[name] for name in sorted(parts, key=natural)}
         each = [part.top for part in parts.values()]
         places = np.repeat(np.arange(len(each)), [pairs.n for pairs in each])
         rng = generator(self.settings.random_state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from .cumulative_test import SMALL, cumulative_pvalue
 from .intervals import deviations_of
 from .testing import CalibrationTest
 
-__all__ = ["GroupFindings", "GroupRow", "group_findings", "groups_differ"]
+__all__ = ["GroupFindings", "GroupRow", "group_findings", "groups_differ", "natural"]
 
 Floats = NDArray[np.float64]
 
@@ -81,6 +82,21 @@ class GroupFindings:
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists, strings and numbers."""
         return {**asdict(self), "verdict": self.verdict}
+
+
+def natural(name: str) -> tuple[float, list[tuple[int, str]]]:
+    """Return the key by which names are sorted as people do: 2 before 10, and ward 2 before ward 10.
+
+    Examples
+    --------
+    >>> sorted(["10", "ward 10", "2", "ward 2", "-1"], key=natural)
+    ['-1', '2', '10', 'ward 2', 'ward 10']
+    """
+    try:
+        return float(name), []
+    except ValueError:
+        parts = re.findall(r"([0-9]*)([^0-9]*)", name)
+        return np.inf, [(int(digits or 0), words) for digits, words in parts]
 
 
 def group_findings(
