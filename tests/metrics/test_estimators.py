@@ -134,9 +134,14 @@ def test_smooth_is_the_integral(rng):
     assert calibration_error(y, p, estimator="smooth", width=smece(y, p)) == pytest.approx(smece(y, p), abs=1e-9)
 
 
-def test_smooth_agrees_with_relplot_away_from_the_borders(shared_data):
-    y, p, reference = oracle(shared_data, "other_libraries.json", "binary_unif_n5000")
+@pytest.mark.parametrize("name", ["binary_unif_n200", "binary_unif_n1000", "binary_unif_n5000"])
+def test_smooth_agrees_with_relplot_away_from_the_borders(shared_data, name):
+    """relplot sums over a mesh of 200 points or 10/width, divided by the mesh's own mass; ours is the integral."""
+    y, p, reference = oracle(shared_data, "other_libraries.json", name)
     assert smece(y, p) == pytest.approx(reference["relplot_smECE"], abs=1e-3)
+    for width in (0.01, 0.05, 0.1):
+        value = calibration_error(y, p, estimator="smooth", width=width)
+        assert value == pytest.approx(reference[f"relplot_smECE_sigma{width}"], abs=1e-3)
 
 
 def test_ks_and_exact_by_hand():

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from scipy.special import expit, logit
+from scipy.special import erfc, expit, logit
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
@@ -88,8 +88,28 @@ def test_cumulative_and_two_bin_agree_with_exact_values(case):
     assert metrics.averaged_two_bin(y, p) == pytest.approx(exact["atb"], abs=1e-12)
     assert metrics.averaged_two_bin(y, p, norm=1) == pytest.approx(exact["atb_l1"], abs=1e-9)
     assert metrics.two_bin_excess(y, p) == pytest.approx(exact["atb_excess_over_expected_noise"], abs=1e-12)
-    z = metrics.calibration_test(y, p, method="spiegelhalter").statistic
-    assert z == pytest.approx(m["mapie"]["spiegelhalter_z"], abs=1e-6)
+
+
+def test_tests_agree_with_mapie_probmetrics_and_val_prob(case):
+    """MAPIE adds noise of 1e-10 to scores and probmetrics has float32; MAPIE's p of Spiegelhalter is one-sided."""
+    _, y, p, r, m = case
+    mapie, peer, rms, s = m["mapie"], m["probmetrics"], r["val_prob"], p.astype(np.float64)
+    scale = np.sqrt((s * (1 - s)).sum()) / len(s)
+    for ours, theirs, method in ((metrics.ecce, "kuiper", "ecce"), (metrics.ks_error, "ks", "ks")):
+        assert ours(y, p) / scale == pytest.approx(mapie[f"{theirs}_stat"], abs=1e-7)
+        assert ours(y, p) == pytest.approx(peer[theirs], abs=2e-8)
+        assert metrics.calibration_test(y, p, method=method).pvalue == pytest.approx(mapie[f"{theirs}_p"], abs=1e-8)
+    test = metrics.calibration_test(y, p, method="spiegelhalter")
+    assert test.statistic == pytest.approx(mapie["spiegelhalter_z"], abs=1e-9) == pytest.approx(rms["S:z"], abs=1e-9)
+    pvalue = erfc(test.statistic / np.sqrt(2))  # where events are few, ours is that of drawn outcomes
+    assert pvalue == pytest.approx(2 * mapie["spiegelhalter_p"], rel=1e-3) == pytest.approx(rms["S:p"], rel=1e-3)
+    assert test.pvalue == (1 / 1001 if test.floor else pytest.approx(pvalue, rel=1e-9))
+    assert metrics.brier(y, p) == pytest.approx(rms["Brier"], abs=1e-12)
+    assert metrics.calibration_slope(y, p) == pytest.approx(rms["Slope"], abs=1e-6)
+    assert metrics.calibration_intercept(y, p) == pytest.approx(rms["Intercept"], abs=1e-6)
+    assert metrics.calibration_test(y, p, method="cox").statistic == pytest.approx(rms["U:Chi-sq"], abs=1e-6)
+    assert metrics.emax(y, p, smoother="lowess") == pytest.approx(rms["Emax"], abs=1e-2)
+    assert metrics.ici(y, p, smoother="lowess") == pytest.approx(rms["Eavg"], abs=1e-3)
 
 
 def test_the_variational_error_agrees_on_the_same_folds(case, monkeypatch):
