@@ -10,7 +10,7 @@ import calibrant
 from calibrant import metrics
 from calibrant.cells.pairs import Pairs
 from calibrant.errors import InvalidInput
-from calibrant.metrics.inference.group_test import groups_differ
+from calibrant.metrics.inference.group_test import group_findings, groups_differ
 from calibrant.metrics.measuring import Measuring
 
 
@@ -172,3 +172,24 @@ def test_groups_are_in_the_order_that_people_count(rng):
     assert found.groups["ward 10"].confidence == pytest.approx(p[wards == "ward 10"].mean())
     blocks = Measuring(resamples=19).update(y, p, groups=np.tile([2, 10, 1], 200)).finalise()
     assert list(blocks.groups) == ["1", "2", "10"]
+
+
+def test_intervals_of_groups_in_clusters_hold_where_no_event_was_seen():
+    """40 clusters of five with 5 % events in four groups: the residuals alone said that a group without events is sure."""
+    inside = []
+    for seed in range(40):
+        g = np.random.default_rng(seed)
+        p, clusters = g.beta(0.5, 9.5, 200), np.arange(200) // 5
+        y = (g.random(40)[clusters] < p).astype(int)
+        pairs = Pairs(p, y.astype(float), clusters=clusters)
+        found = group_findings(pairs, clusters % 4, list("abcd"), 0.95, 19, g)
+        inside.append(all(row.low <= 0 <= row.high for row in found.rows))
+    assert sum(inside) >= 36  # 95 % of 40 are 38, with a deviation of 1.4
+
+
+def test_pvalues_of_groups_at_the_floor_are_bounds():
+    p = np.full(60, 0.5)
+    found = calibrant.measure(np.ones(60, int), p, groups=np.arange(60) % 2, clusters=np.arange(60) // 2, resamples=39)
+    row = found.group_findings.rows[0]
+    assert row.pvalue == row.floor == pytest.approx(2 / 40)
+    assert row.p == "≤ 0.05"

@@ -90,6 +90,8 @@ def number(value: Any, digits: int = 4) -> str:
         return "–"
     if isinstance(value, float) and math.isinf(value):
         return "∞" if value > 0 else "-∞"
+    if isinstance(value, float) and 0 < abs(value) < 10.0**-digits:
+        return f"{value:.1e}"
     return f"{value:.{digits}f}" if isinstance(value, float) else str(value)
 
 

@@ -127,13 +127,13 @@ def _group(row: dict[str, Any]) -> tuple[str, ...]:
         f"{row['gap']:+.4f}",
         ends,
         f"{row['strayed']:.2f}",
-        f"{row['pvalue']:.2g}",
+        f"{'≤ ' if row['pvalue'] <= row['floor'] else ''}{row['pvalue']:.2g}",
     )
 
 
 def _interval(figure: dict[str, Any]) -> str:
     known = all(figure[end] is not None and math.isfinite(figure[end]) for end in ("low", "high"))
-    return f"[{figure['low']:.4f}, {figure['high']:.4f}]" if known else "–"
+    return f"[{number(figure['low'])}, {number(figure['high'])}]" if known else "–"
 
 
 def _stars(figure: dict[str, Any], notes: list[str]) -> str:

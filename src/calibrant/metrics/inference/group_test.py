@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, expit, logit
 
-from ...cells.pairs import Pairs, standard_error
+from ...cells.pairs import Pairs, is_whole, standard_error
 from ..estimators.cox import line_of
 from ..estimators.cumulative import deviation, ecce
-from .clustered import clustered_score
+from .clustered import clustered_score, clusters_of
 from .cumulative_test import SMALL, cumulative_pvalue
 from .intervals import deviations_of
 from .testing import CalibrationTest
@@ -28,8 +28,9 @@ class GroupRow:
     """One group: rows, how often the event happened less what was said with its interval, and its cumulative error.
 
     ``strayed`` is the range of the cumulative curve in standard deviations, and ``pvalue`` that of the range, times the
-    number of groups. ``detectable`` is the gap in the mean that so many rows would show in four samples of five.
-    ``small`` says that there are too few rows to judge, Σs(1-s) < 11, unless the p-value is small all the same.
+    number of groups; one equal to ``floor`` is an upper bound, as resamples tell no smaller one. ``detectable`` is the
+    gap in the mean that so many rows would show in four samples of five. ``small`` says that there are too few rows to
+    judge, Σs(1-s) < 11, unless the p-value is small all the same.
     """
 
     name: str
@@ -41,6 +42,12 @@ class GroupRow:
     pvalue: float
     detectable: float
     small: bool
+    floor: float = 0.0
+
+    @property
+    def p(self) -> str:
+        """The p-value as it is shown: ``0.03``, or ``≤ 0.01`` at the floor."""
+        return f"{'≤ ' if self.pvalue <= self.floor else ''}{self.pvalue:.2g}"
 
 
 @dataclass(frozen=True)
@@ -105,25 +112,44 @@ def group_findings(
     """Judge each group of pairs with an interval that knows how many groups were looked at."""
     each = [pairs.take(places == place).counted() for place in range(len(names))]
     level = 1 - (1 - confidence) / len(names)
-    rows = tuple(_row(name, part, level, len(names), resamples, rng) for name, part in zip(names, each, strict=True))
+    rows = tuple(
+        _row(name, part, scale, level, len(names), resamples, rng)
+        for name, part, scale in zip(names, each, _scales(pairs, each), strict=True)
+    )
     judged = [row for row in rows if not row.small] or list(rows)
     worst = max(judged, key=lambda row: row.strayed).name
     gap = max(judged, key=lambda row: abs(row.gap)).name
     return GroupFindings(rows, worst, gap, groups_differ(pairs, places, len(names), resamples, rng), confidence)
 
 
-def _row(name: str, pairs: Pairs, level: float, count: int, resamples: int, rng: Any) -> GroupRow:
+def _scales(pairs: Pairs, each: list[Pairs]) -> list[float]:
+    """Return the standard deviation of each group's mean gap if scores are true.
+
+    Of clusters, rows depend as the residuals of all groups together tell: a group without events shows no dependence.
+    """
+    if pairs.clusters is None:
+        return [deviation(part) for part in each]
+    whole = clusters_of(pairs.counted())
+    share, parts = float(whole.share_of(whole.residuals)), [clusters_of(part) for part in each]
+    ones = [np.ones((part.n, 1)) for part in each]
+    spread = [known.alone(one) + share * known.together(one) for known, one in zip(parts, ones, strict=True)]
+    return [float(np.sqrt(max(0.0, found[0, 0]))) / part.total for found, part in zip(spread, each, strict=True)]
+
+
+def _row(name: str, pairs: Pairs, scale: float, level: float, count: int, resamples: int, rng: Any) -> GroupRow:
     w, residual = pairs.weight_array, pairs.outcomes - pairs.scores
     gap = float(np.average(residual, weights=w))
     error, _ = standard_error(residual, pairs)
     spread = float((w * pairs.scores * (1 - pairs.scores)).sum() * pairs.rows / pairs.total)
-    scale = deviation(pairs)
     strayed = ecce(pairs) / scale if scale > 0 else 0.0
-    pvalue = min(1.0, count * cumulative_pvalue(pairs, "ecce", resamples, rng)[0])
-    reach = deviations_of(level) * max(error if np.isfinite(error) else 1.0, scale)
+    pvalue, floor = (min(1.0, count * found) for found in cumulative_pvalue(pairs, "ecce", resamples, rng))
+    units = pairs.rows if pairs.clusters is None else len(np.unique(pairs.clusters))
+    unseen = 1 - (0.5 - level / 2) ** (1 / units)  # what may happen in no row
+    reach = max(unseen, deviations_of(level) * max(error if np.isfinite(error) else 1.0, scale))
     seen = (deviations_of(level) + 0.84) * scale  # 0.84: four samples of five
     small = spread < SMALL and pvalue > count * (1 - level)
-    return GroupRow(name, pairs.rows, gap, max(-1.0, gap - reach), min(1.0, gap + reach), strayed, pvalue, seen, small)
+    ends = max(-1.0, gap - reach), min(1.0, gap + reach)
+    return GroupRow(name, pairs.rows, gap, *ends, strayed, pvalue, seen, small, floor)
 
 
 def groups_differ(
@@ -156,7 +182,8 @@ def groups_differ(
         drawing = np.random.default_rng(0) if rng is None else rng
         statistic, pvalue, floor = clustered_score(replace(part, scores=mean), projected, resamples, drawing)
         return CalibrationTest(statistic, pvalue, "score", words, part.n, floor)
-    score, spread = projected.T @ residual, (projected * v[:, None]).T @ projected
+    own = v if is_whole(part.weight_array) else w * v  # fractional weights are fixed factors of a row
+    score, spread = projected.T @ residual, (projected * own[:, None]).T @ projected
     values, vectors = np.linalg.eigh(spread)
     real = values > 1e-8 * max(float(values.max()), 1e-300)
     statistic = float((((vectors[:, real].T @ score) ** 2) / values[real]).sum())

@@ -62,7 +62,7 @@ class Interval:
         """The interval in brackets, or that there is none."""
         if self.low is None or self.high is None:
             return "no interval"
-        return f"[{self.low:.4f}, {self.high:.4f}]"
+        return f"[{_number(self.low)}, {_number(self.high)}]"
 
     def covers(self, value: float) -> bool:
         """Tell whether a value lies in the interval; every value does where there is none."""
@@ -91,10 +91,14 @@ class Interval:
         """The estimate in words where it is no number: some figures are not defined for some rows."""
         if np.isnan(self.estimate):
             return "none"
-        return {np.inf: "∞", -np.inf: "-∞"}.get(self.estimate, f"{self.estimate:.4f}")
+        return {np.inf: "∞", -np.inf: "-∞"}.get(self.estimate, _number(self.estimate))
 
     def __str__(self) -> str:
         return f"{self.shown} {self.brackets}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.1e}" if 0 < abs(value) < 1e-4 else f"{value:.4f}"
 
 
 def check_confidence(confidence: float) -> None:
