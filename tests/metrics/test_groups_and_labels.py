@@ -175,7 +175,7 @@ def test_groups_are_in_the_order_that_people_count(rng):
 
 
 def test_intervals_of_groups_in_clusters_hold_where_no_event_was_seen():
-    """40 clusters of five with 5 % events in four groups: the residuals alone said that a group without events is sure."""
+    """40 clusters of five, 5 % events, four groups: by its residuals alone a group without events was sure."""
     inside = []
     for seed in range(40):
         g = np.random.default_rng(seed)
