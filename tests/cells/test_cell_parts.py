@@ -10,7 +10,7 @@ from calibrant.cells.logistic import fit_logistic
 from calibrant.cells.logit_spline import _basis, _knots_of, _roughness, logit_spline
 from calibrant.cells.moments import moments_of
 from calibrant.cells.pairs import Pairs, standard_error
-from calibrant.cells.summed import CELLS, SummedCells, grid, summed, summed_classes
+from calibrant.cells.summed import CELLS, SummedCells, binned_classes, grid, summed, summed_classes
 from calibrant.errors import CalibrantError, InvalidInput
 
 
@@ -142,6 +142,17 @@ def test_all_classes_at_once_are_summed_as_each_by_itself(rng, dtype, weighted):
         alone = summed(Pairs(p[:, column].astype(np.float64), outcomes, weights))
         assert found.exact == alone.exact == (column == 3)
         np.testing.assert_allclose(found.table, alone.table, rtol=1e-11)
+
+
+def test_cells_of_all_classes_are_binned_as_each_by_itself(rng):
+    p, labels = rng.dirichlet(np.ones(3), 4000), rng.integers(0, 3, 4000)
+    edges = np.linspace(0, 1, 16)
+    found = binned_classes(summed_classes(p, labels, None), edges)
+    for column in range(3):
+        place = np.minimum((p[:, column] * 15).astype(int), 14)
+        happened = np.bincount(place, labels == column, 15)
+        expected = [np.bincount(place, minlength=15), np.bincount(place, p[:, column], 15), happened]
+        np.testing.assert_allclose(found[:, column], expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("squares", [4.1, 0.0, 1e-100])

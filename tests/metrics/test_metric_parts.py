@@ -29,11 +29,12 @@ from calibrant.metrics.inference.cumulative_test import maximum_pvalue, range_pv
 from calibrant.metrics.inference.group_test import group_findings, groups_differ
 from calibrant.metrics.inference.intervals import Interval, frequency_interval
 from calibrant.metrics.inference.means import mean_interval
-from calibrant.metrics.inference.resampling import _counts, _drawn_cells, statistic_of
+from calibrant.metrics.inference.resampling import _counts, _drawn, statistic_of
 from calibrant.metrics.inference.shape import _fit, _grouped, _likelihood, _log_odds
 from calibrant.metrics.inference.testing import _outcomes, _replicates
 from calibrant.metrics.labelled import _count_slope
 from calibrant.metrics.scores.ranking import auroc_influence
+from calibrant.metrics.views.blocks import CellForecasts
 from calibrant.metrics.views.forecasts import read
 from calibrant.metrics.views.labels import MultiLabel
 from calibrant.metrics.views.thresholds import above, threshold_values
@@ -335,8 +336,9 @@ def test_a_resample_draws_rows_with_their_weights(clusters):
 def test_cells_are_drawn_anew_as_many_rows_as_they_hold():
     """Weights of 4 a row: a cell of weight 400 is 100 rows, whose number varies by 10."""
     part = SummedCells(np.array([[0.5], [400.0], [200.0], [1600.0]]))
-    rng = np.random.default_rng(0)
-    drawn = np.array([_drawn_cells(part, rng).table[1:3, 0] for _ in range(2000)])
+    other = SummedCells(np.array([[0.1, 0.9], [3.0, 1.0], [0.0, 1.0], [3.0, 1.0]]))
+    rng, given = np.random.default_rng(0), CellForecasts(4, (other, part, other), {}, np.arange(2), False)
+    drawn = np.array([_drawn(given, rng).cells[1].table[1:3, 0] for _ in range(2000)])
     assert not (drawn % 4).any()
     np.testing.assert_allclose(drawn.mean(axis=0), [400.0, 200.0], rtol=0.01)
     np.testing.assert_allclose(drawn.std(axis=0), [40.0, 4 * np.sqrt(50)], rtol=0.06)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ... import _core
 from ...cells.edges import Edges
+from ...cells.summed import binned_classes
 from ...errors import InvalidInput
 from ...threads import get_threads
 from ..views.blocks import CellForecasts
@@ -43,7 +44,7 @@ def group_sums(forecasts: Any, view: Any, edges: Edges, threshold: Threshold = N
     if isinstance(forecasts, CellForecasts):
         if floors is not None:
             raise InvalidInput("rows that came in blocks have no threshold", seen=repr(threshold), allowed="None")
-        return np.stack([bin_sums(pairs, edges) for pairs in forecasts.each_class()], axis=1)
+        return binned_classes(forecasts.cells[1:], edges)
     floors = np.full(forecasts.probabilities.shape[1], -1.0) if floors is None else floors
     rows = forecasts.probabilities, forecasts.labels, forecasts.weights
     return _core.class_bins(*rows, edges, floors, get_threads())

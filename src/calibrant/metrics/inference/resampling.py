@@ -114,17 +114,19 @@ def _counts(pairs: Pairs, resamples: int, rng: np.random.Generator) -> Iterator[
 
 def _drawn(forecasts: CellForecasts, rng: np.random.Generator) -> CellForecasts:
     """Draw the rows of every cell of every view anew, independently."""
-    return replace(forecasts, cells=tuple(_drawn_cells(part, rng) for part in forecasts.cells))
-
-
-def _drawn_cells(part: SummedCells, rng: np.random.Generator) -> SummedCells:
-    score, weight, happened, squares = part.table
+    sizes = [part.table.shape[1] for part in forecasts.cells]
+    score, weight, happened, squares = np.concatenate([part.table for part in forecasts.cells], axis=1)
     own = squares / weight  # the weight of one row
     yes, no = (rng.poisson(np.maximum(sums, 0.0) / own) * own for sums in (happened, weight - happened))
-    kept = yes + no > 0
-    if not kept.any():
-        return part
-    return replace(part, table=np.stack([score, yes + no, yes, (yes + no) * own])[:, kept])
+    tables = np.split(np.stack([score, yes + no, yes, (yes + no) * own]), np.cumsum(sizes)[:-1], axis=1)
+    cells = tuple(_with_rows(part, table) for part, table in zip(forecasts.cells, tables, strict=True))
+    return replace(forecasts, cells=cells)
+
+
+def _with_rows(part: SummedCells, table: Floats) -> SummedCells:
+    """Return a view as drawn, without its empty cells; as it was where nothing was drawn."""
+    kept = table[1] > 0
+    return replace(part, table=table[:, kept]) if kept.any() else part
 
 
 def resamples_of(pairs: Pairs, resamples: int, rng: np.random.Generator) -> Iterator[Replicates]:
