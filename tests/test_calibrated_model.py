@@ -177,6 +177,23 @@ def test_decision_values_that_look_like_probabilities_are_still_logits(binary):
     assert model.predict_proba(X).shape == (200, 2)
 
 
+def test_decision_values_that_are_all_one_are_still_log_odds():
+    """A support-vector machine on a rare event may say the same of every row."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(400, 3)), np.arange(400) % 100 != 0
+
+    class Same(ClassifierMixin, BaseEstimator):
+        def fit(self, X, y):
+            self.classes_ = np.unique(y)
+            return self
+
+        def decision_function(self, X):
+            return np.ones(len(X))
+
+    p = CalibratedModel(Same(), cv=4).fit(x, y).predict_proba(x)
+    np.testing.assert_allclose(p[:, 1], 0.99, atol=0.005)
+
+
 def test_labels_are_answered_as_they_came(binary):
     X, y = binary
     numbers = CalibratedModel(LogisticRegression(), cv=3).fit(X, y)

@@ -118,7 +118,8 @@ def _refuse_not_finite(array: NDArray[Any], findings: Sequence[int], name: str) 
 def _refuse_probabilities(array: NDArray[Any], findings: Sequence[int], vector: bool, name: str) -> None:
     if len(array) < 2:
         return
-    if not vector and findings[4] < 0:
+    log_odds = array.shape[1] == 2 and not array[:, 0].any()  # (0, log-odds), all of them one
+    if not vector and findings[4] < 0 and not log_odds:
         raise InvalidInput(
             f"{name} were announced as logits but every row is a probability distribution",
             seen="rows in [0, 1] that sum to 1",
