@@ -40,7 +40,7 @@ from .operators.one_vs_rest import OneVsRest
 from .operators.structured import StructuredScaling
 from .traits import Traits
 
-__all__ = ["Entry", "entries", "make", "make_seeded", "names"]
+__all__ = ["STEPS", "Entry", "entries", "make", "make_seeded", "names"]
 
 
 @dataclass(frozen=True)
@@ -58,20 +58,30 @@ class Entry:
         return self.build().traits
 
 
-def _lent(edges: str, representatives: Calibrator | str) -> Binning:
-    """Bins that answer the mean of another map, or of the raw scores."""
-    return Binning(edges, representatives=representatives)
+# Nats that a step function starts behind in the blend, and owes to folds with few errors in a choice.
+STEPS = {"irm": 2.0, "irova": 4.0, "bbq": 4.0}
 
 
-def _shared(binary_map: BinaryMap) -> Calibrator:
-    return OneVsRest(binary_map, share="all")
+def _each(kind: Callable[..., BinaryMap], *settings: Any) -> Callable[[], Calibrator]:
+    """A map of its own for every class."""
+    return lambda: OneVsRest(kind(*settings))
 
 
-def _after_ts(then: Calibrator) -> Calibrator:
-    return Chain([TemperatureScaling(), then])
+def _shared(kind: Callable[..., BinaryMap], *settings: Any, **more: Any) -> Callable[[], Calibrator]:
+    """One map for all classes."""
+    return lambda: OneVsRest(kind(*settings, **more), share="all")
 
 
-_STEP = 4.0  # nats that a step function of each class starts behind in the blend; one for all classes half of it
+def _lent(edges: str, kind: type[Calibrator]) -> Binning:
+    """Bins that answer the mean of another map."""
+    return Binning(edges, representatives=kind())
+
+
+def _after(first: type[Calibrator], then: Callable[[], Calibrator]) -> Callable[[], Calibrator]:
+    return lambda: Chain([first(), then()])
+
+
+_irova, _irm, _bbq = _each(Isotonic), _shared(Isotonic, strict=True), _each(BayesianBinning)
 
 
 def _blend() -> Calibrator:
@@ -82,14 +92,11 @@ def _blend() -> Calibrator:
     (docs/evidence/choice.md). Weights between classes under ODIR are what naive Bayes and discriminants need; without a
     floor a few labels that the scores exclude cost more than they gain (up to half of the loss on digits).
     """
-    steps = [(_shared(Isotonic(strict=True)), _STEP / 2), (OneVsRest(Isotonic()), _STEP)]
-    steps += [(OneVsRest(BayesianBinning()), _STEP)]
     curves = [EnsembleTemperatureScaling(), GaussianProcessCalibration(), StructuredScaling("vector")]
     floor = FlooredTemperature()  # holds every class off zero, in what the matrix sees or in what it answers
     odir = [Chain([floor, DirichletCalibration("odir")]), Chain([DirichletCalibration("odir"), floor])]
-    parts = [*curves, StructuredScaling(), *odir, *(part for part, _ in steps)]
-    behind = (*[0.0] * (len(parts) - len(steps)), *(nats for _, nats in steps))
-    return Mixture(parts, weights="likely", cv=5, handicaps=behind)
+    smooth, steps = [*curves, StructuredScaling(), *odir], [_irm(), _irova(), _bbq()]
+    return Mixture([*smooth, *steps], weights="likely", cv=5, handicaps=(*[0.0] * len(smooth), *STEPS.values()))
 
 
 _ENTRIES = [
@@ -100,64 +107,40 @@ _ENTRIES = [
     Entry("bts", BinwiseTemperatureScaling, "a temperature for each range of the top confidence", "Ji et al. 2019"),
     Entry("iop", OrderPreservingScaling, "a rising curve through log p, exact in the ranking", "Rahimi et al. 2020"),
     Entry("gp", GaussianProcessCalibration, "a latent Gaussian process through log p", "Wenger et al. 2020"),
-    Entry("platt", lambda: OneVsRest(PlattScaling()), "a sigmoid for each class", "Platt 1999"),
-    Entry("platt-s", lambda: _shared(PlattScaling()), "one sigmoid for all classes", "Patel et al. 2021"),
-    Entry("beta", lambda: OneVsRest(BetaCalibration()), "a three-parameter sigmoid a class", "Kull et al. 2017"),
-    Entry("beta-s", lambda: _shared(BetaCalibration()), "one three-parameter sigmoid for all", "Patel et al. 2021"),
-    Entry("quadratic", lambda: OneVsRest(QuadraticScaling()), "a sigmoid with one more bend a class", "CalArena 2026"),
-    Entry("logit-spline", lambda: OneVsRest(LogitSpline()), "a smooth rising curve of log-odds a class", "Lucena 2018"),
-    Entry("isotonic-s", lambda: _shared(Isotonic()), "one step function for all classes", "Patel et al. 2021"),
-    Entry(
-        "spline", lambda: OneVsRest(SplineCalibration()), "slope of a cumulative curve, a class", "Gupta et al. 2021"
-    ),
-    Entry("irova", lambda: OneVsRest(Isotonic()), "isotonic: a step function for each class", "Zadrozny & Elkan 2002"),
-    Entry(
-        "isotonic-centred",
-        lambda: OneVsRest(CentredIsotonic()),
-        "isotonic without ties, a class",
-        "Oron & Flournoy 2017",
-    ),
-    Entry("venn-abers", lambda: OneVsRest(VennAbers()), "two isotonic answers a class, merged", "Vovk et al. 2015"),
-    Entry("irm", lambda: _shared(Isotonic(strict=True)), "one strictly isotonic map for all", "Zhang 2020, §3.3.2"),
-    Entry("irova-ts", lambda: _after_ts(OneVsRest(Isotonic())), "ts, then irova", "Zhang et al. 2020"),
-    Entry("irova-ets", lambda: Chain([EnsembleTemperatureScaling(), OneVsRest(Isotonic())]), "ets, then irova", ""),
-    Entry("irm-ts", lambda: _after_ts(_shared(Isotonic(strict=True))), "ts, then irm", "Zhang et al. 2020"),
-    Entry("hb-width", lambda: OneVsRest(Binning("equal_width")), "equal-width bins, by class", "Zadrozny & Elkan 2001"),
-    Entry(
-        "hb-width-s", lambda: _shared(Binning("equal_width")), "equal-width bins for all classes", "Patel et al. 2021"
-    ),
-    Entry("hb-mass", lambda: OneVsRest(Binning()), "bins of equal mass, by class", "Zadrozny & Elkan 2001"),
-    Entry("hb-mass-s", lambda: _shared(Binning()), "bins of equal mass for all classes", "Patel et al. 2021"),
-    Entry("bbq", lambda: OneVsRest(BayesianBinning()), "an average of equal-mass binnings", "Naeini et al. 2015"),
+    Entry("platt", _each(PlattScaling), "a sigmoid for each class", "Platt 1999"),
+    Entry("platt-s", _shared(PlattScaling), "one sigmoid for all classes", "Patel et al. 2021"),
+    Entry("beta", _each(BetaCalibration), "a three-parameter sigmoid a class", "Kull et al. 2017"),
+    Entry("beta-s", _shared(BetaCalibration), "one three-parameter sigmoid for all", "Patel et al. 2021"),
+    Entry("quadratic", _each(QuadraticScaling), "a sigmoid with one more bend a class", "CalArena 2026"),
+    Entry("logit-spline", _each(LogitSpline), "a smooth rising curve of log-odds a class", "Lucena 2018"),
+    Entry("isotonic-s", _shared(Isotonic), "one step function for all classes", "Patel et al. 2021"),
+    Entry("spline", _each(SplineCalibration), "slope of a cumulative curve, a class", "Gupta et al. 2021"),
+    Entry("irova", _irova, "isotonic: a step function for each class", "Zadrozny & Elkan 2002"),
+    Entry("isotonic-centred", _each(CentredIsotonic), "isotonic without ties, a class", "Oron & Flournoy 2017"),
+    Entry("venn-abers", _each(VennAbers), "two isotonic answers a class, merged", "Vovk et al. 2015"),
+    Entry("irm", _irm, "one strictly isotonic map for all", "Zhang 2020, §3.3.2"),
+    Entry("irova-ts", _after(TemperatureScaling, _irova), "ts, then irova", "Zhang et al. 2020"),
+    Entry("irova-ets", _after(EnsembleTemperatureScaling, _irova), "ets, then irova", ""),
+    Entry("irm-ts", _after(TemperatureScaling, _irm), "ts, then irm", "Zhang et al. 2020"),
+    Entry("hb-width", _each(Binning, "equal_width"), "equal-width bins, by class", "Zadrozny & Elkan 2001"),
+    Entry("hb-width-s", _shared(Binning, "equal_width"), "equal-width bins for all classes", "Patel et al. 2021"),
+    Entry("hb-mass", _each(Binning), "bins of equal mass, by class", "Zadrozny & Elkan 2001"),
+    Entry("hb-mass-s", _shared(Binning), "bins of equal mass for all classes", "Patel et al. 2021"),
+    Entry("bbq", _bbq, "an average of equal-mass binnings", "Naeini et al. 2015"),
     Entry(
         "scaling-binning",
-        lambda: OneVsRest(_lent("equal_mass", TemperatureScaling())),
+        _each(_lent, "equal_mass", TemperatureScaling),
         "hb-mass with ts' answers",
         "Kumar et al. 2019",
     ),
-    Entry("imax", lambda: _shared(Binning("imax")), "I-Max bins for all classes", "Patel et al. 2021"),
-    Entry("imax-cw", lambda: OneVsRest(Binning("imax")), "I-Max bins, by class", "Patel et al. 2021"),
-    Entry(
-        "imax-ts", lambda: _shared(_lent("imax", TemperatureScaling())), "imax with ts' answers", "Patel et al. 2021"
-    ),
-    Entry(
-        "imax-gp",
-        lambda: _shared(_lent("imax", GaussianProcessCalibration())),
-        "imax with gp's answers",
-        "Patel et al. 2021",
-    ),
-    Entry(
-        "imax-platt", lambda: _shared(_lent("imax", PlattScaling())), "imax with Platt's answers", "Patel et al. 2021"
-    ),
-    Entry(
-        "imax-beta", lambda: _shared(_lent("imax", BetaCalibration())), "imax with beta's answers", "Patel et al. 2021"
-    ),
-    Entry(
-        "imax-isotonic", lambda: _shared(_lent("imax", Isotonic())), "imax with isotonic answers", "Patel et al. 2021"
-    ),
-    Entry(
-        "mi-binning", lambda: _shared(Binning("mi")), "bins of greatest mutual information", "Patel et al. 2021, Eq. 2"
-    ),
+    Entry("imax", _shared(Binning, "imax"), "I-Max bins for all classes", "Patel et al. 2021"),
+    Entry("imax-cw", _each(Binning, "imax"), "I-Max bins, by class", "Patel et al. 2021"),
+    Entry("imax-ts", _shared(_lent, "imax", TemperatureScaling), "imax with ts' answers", "Patel et al. 2021"),
+    Entry("imax-gp", _shared(_lent, "imax", GaussianProcessCalibration), "imax with gp's answers", "Patel et al. 2021"),
+    Entry("imax-platt", _shared(_lent, "imax", PlattScaling), "imax with Platt's answers", "Patel et al. 2021"),
+    Entry("imax-beta", _shared(_lent, "imax", BetaCalibration), "imax with beta's answers", "Patel et al. 2021"),
+    Entry("imax-isotonic", _shared(_lent, "imax", Isotonic), "imax with isotonic answers", "Patel et al. 2021"),
+    Entry("mi-binning", _shared(Binning, "mi"), "bins of greatest mutual information", "Patel et al. 2021, Eq. 2"),
     Entry("svs", partial(StructuredScaling, "vector"), "vector scaling, strengths by evidence", "Berta et al. 2026"),
     Entry("sms", StructuredScaling, "matrix scaling, strengths by evidence", "Berta et al. 2026"),
     Entry("blend", _blend, "several maps, mixed by their losses on held-out rows", "Yao et al. 2018, §3.4"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ..registry import STEPS
 from .result import Curve, Estimate, Row
 
 __all__ = ["choose", "explain"]
@@ -15,8 +16,6 @@ __all__ = ["choose", "explain"]
 _CLEAR = 2.0  # standard errors beyond which a gain is clear; unless one is, a mixture of maps rests less on luck
 _SIMPLER = 0.25  # standard errors within which a simpler map is as good
 _IMMATERIAL = 0.005  # of the loss: so little, within one standard error, is not worth a parameter
-# Nats that a step function must be further ahead of the blend, as inside it: folds flatter what is sure between errors.
-_STEPS = {"irm": 2.0, "irova": 4.0, "bbq": 4.0}
 
 
 def choose(rows: Sequence[Row], metric: str, n: int) -> tuple[Row, Row]:
@@ -39,7 +38,7 @@ def choose(rows: Sequence[Row], metric: str, n: int) -> tuple[Row, Row]:
 
 def _ahead(lowest: Row, metric: str) -> float:
     """Return the nats that the lead of the lowest may be worth nothing."""
-    return _STEPS.get(lowest.name, 0.0) if metric == "nll" else 0.0
+    return STEPS.get(lowest.name, 0.0) if metric == "nll" else 0.0
 
 
 def _near(row: Row, lowest: Row, metric: str, errors: float, ahead: float = 0.0) -> bool:
