@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +23,8 @@ from .fitted_events import EventPair, are_several, event_map, fit_events
 from .fitted_pair import METHODS, FittedPair, Held, fit_map, hold_out, pick_method, scores_of, shared_weights
 from .parameters import AnyOf, Instance, Integer, OneOf, check_parameters
 from .registry import make
-from .types import Floats
+from .types import Floats, Self
 from .validation import as_labels, as_weights
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 __all__ = ["CalibratedModel"]
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from .parameters import Instance, OneOf, check_parameters
 from .passes import Block, Data, in_memory
 from .scanning import Given, Scan, refuse_beside_a_scan
 from .traits import Traits
-from .types import Array, Floats
+from .types import Array, Floats, Self
 from .validation import Scores, as_embeddings, as_labels, as_scores, as_weights, column_order, says_nothing
 from .validation.saturation import (
     count_zeros,
@@ -38,9 +38,6 @@ from .validation.saturation import (
     smallest_log,
     zero_level,
 )
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 __all__ = ["Calibrator", "Summand"]
 

@@ -1,11 +1,18 @@
-"""The kinds of arrays that signatures name."""
+"""What signatures name: the kinds of arrays, and the type of the object itself."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Array", "Floats", "Integers", "Mask"]
+if TYPE_CHECKING:
+    from typing_extensions import Self
+else:
+    Self = Any  # Python 3.10 has none
+
+__all__ = ["Array", "Floats", "Integers", "Mask", "Self"]
 
 Array = NDArray[np.float64]
 """Numbers in double precision: weights, sums, parameters."""

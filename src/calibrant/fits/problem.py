@@ -7,17 +7,14 @@ and `solvers` sees their sums only.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from ..passes import Data
-from ..types import Array
+from ..types import Array, Self
 from .priors import Prior
 from .solvers.many import minimise
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 __all__ = ["Curvature", "Metric", "Outlook", "PlainOutlook", "Point", "Problem", "Solved", "Sums", "solve"]
 

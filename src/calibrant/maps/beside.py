@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +14,10 @@ from ..errors import InvalidInput, caution
 from ..fits.judge import label_losses
 from ..invariants import Fitted, Optional
 from ..parameters import OneOf
+from ..types import Self
 from ..validation import as_labels
 from .projected import Projected
 from .scaling.temperature import TemperatureScaling
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 __all__ = ["Beside"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,13 +14,10 @@ from ..formulas.functions import floored as floored_formula
 from ..invariants import Anything, Numbers, Optional, Text, Values
 from ..passes import Block
 from ..progress import progress_bar
-from ..types import Array, Floats
+from ..types import Array, Floats, Self
 from ..validation import as_labels, as_weights
 from ..validation.saturation import count_zeros, floored, read_zeros, zero_level
 from .projection import FEWEST, LEARNT, TRAINED, Projection, as_points, learn, merged
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 __all__ = ["FOLDS", "Learn", "Projected", "weighty"]
 

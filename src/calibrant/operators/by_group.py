@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +18,10 @@ from ..invariants import ANY, Fitted, Values
 from ..parameters import AnyOf, Instance, OneOf
 from ..passes import Block
 from ..traits import Traits
-from ..types import Array, Floats, Integers
+from ..types import Array, Floats, Integers, Self
 from ..validation import as_groups
 from ._group_effects import find_effects, shifted
 from ._grouped import GroupedMap
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 __all__ = ["ByGroup"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
@@ -21,12 +21,9 @@ from ..parameters import OneOf
 from ..passes import Block, Data, in_memory
 from ..scanning import Scan
 from ..traits import Traits
-from ..types import Array, Floats
+from ..types import Array, Floats, Self
 from ..validation import as_matrix, as_weights
 from .one_vs_rest import require_one_score
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 __all__ = ["MultiLabel"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +16,9 @@ from ..fits.judge import tell
 from ..invariants import Anything, Fitted, Values
 from ..parameters import Instance, Integer, Number
 from ..traits import Traits
-from ..types import Array, Floats, Mask
+from ..types import Array, Floats, Mask, Self
 from ._boosting import Round, boost, mean_loss, move
 from ._grouped import GroupedMap
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 __all__ = ["Multicalibrated"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.optimize import minimize
@@ -20,12 +20,9 @@ from ..invariants import ANY, Fitted, Values
 from ..parameters import Instance, Number
 from ..passes import Block, Data
 from ..traits import Traits
-from ..types import Array, Floats
+from ..types import Array, Floats, Self
 from ..validation import as_array, as_weights
 from ._label_shift import bins_of, find_frequencies, label_shift_test
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 __all__ = ["PriorShift"]
 

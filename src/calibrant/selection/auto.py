@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -17,13 +17,10 @@ from ..parameters import Instance, Integer, OneOf
 from ..passes import Block
 from ..registry import make_seeded
 from ..traits import Preserves, Traits
-from ..types import Floats
+from ..types import Floats, Self
 from ..validation import as_groups
 from .compare import compare_problems
 from .problem import Problem, read_split
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 __all__ = ["AutoCalibrator"]
 
