@@ -46,7 +46,8 @@ def skce_pvalue(forecasts: Forecasts, resamples: int, rng: np.random.Generator) 
     expected, steps = p.T @ features, label_steps(p)
     seen = _errors(forecasts.labels[None, :], p, features, expected)[0]
     blocks = np.r_[np.arange(0, resamples, max(1, _BLOCK // (expected.size + len(p)))), resamples]
-    null = np.concatenate([_errors(drawn_labels(steps, size, rng), p, features, expected) for size in np.diff(blocks)])
+    drawn = (drawn_labels(steps, rng.random((size, len(p)))) for size in np.diff(blocks))
+    null = np.concatenate([_errors(labels, p, features, expected) for labels in drawn])
     return (1 + int((null >= seen - 1e-9 * abs(seen)).sum())) / (1 + resamples)
 
 
@@ -56,10 +57,10 @@ def label_steps(p: Array) -> Array:
     return steps / steps[:, -1:] + np.arange(len(p))[:, None]
 
 
-def drawn_labels(steps: Array, resamples: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return labels drawn from the rows, shape (resamples, n)."""
+def drawn_labels(steps: Array, uniforms: Array) -> NDArray[np.int64]:
+    """Return labels drawn from the rows by uniform numbers, both of shape (resamples, n)."""
     n, k = steps.shape
-    drawn = rng.random((resamples, n)) + np.arange(n)
+    drawn = uniforms + np.arange(n)
     if k <= _FEW_CLASSES:
         labels = np.zeros(drawn.shape, np.int64)
         for step in steps.T[:-1]:
