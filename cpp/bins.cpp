@@ -140,9 +140,10 @@ CALIBRANT_CLONES void bins_block_of(const double* values, std::int64_t from, std
 template <class T>
 void class_bins(const T* values, const std::int64_t* labels, const double* weights, std::int64_t n, std::int64_t k,
                 const double* edges, std::int64_t bins, const double* floors, int threads, double* out) {
-    // A few parts of many rows, each with sums of its own: as many as eight threads need, whatever their number is.
-    const std::int64_t parts = std::clamp<std::int64_t>(block_count(n, k), 1, 8), rows = (n + parts - 1) / parts;
-    const std::int64_t cells = k * bins, width = 2 * k + 3 * cells;
+    // A few parts of many rows, each with sums of its own: as many as eight threads need, whatever their number is, and
+    // fewer where the sums are not much less than the scores.
+    const std::int64_t cells = k * bins, width = 2 * k + 3 * cells, most = std::min(block_count(n, k), n * k / (2 * width));
+    const std::int64_t parts = std::clamp<std::int64_t>(most, 1, 8), rows = (n + parts - 1) / parts;
     const Bounds bounds(edges, bins);
     const BinTask task{labels, weights, k, bounds, bins, floors};
     std::vector<double> sums(parts * width);
