@@ -193,3 +193,16 @@ def test_pvalues_of_groups_at_the_floor_are_bounds():
     row = found.group_findings.rows[0]
     assert row.pvalue == row.floor == pytest.approx(2 / 40)
     assert row.p == "≤ 0.05"
+
+
+def test_several_events_are_sent_to_their_profile_and_shown_by_label(rng):
+    p = rng.beta(1, 4, (300, 3))
+    y = (rng.random((300, 3)) < p).astype(float)
+    y[:20, 1] = np.nan
+    with pytest.raises(InvalidInput, match="multilabel"):
+        calibrant.measure(y, p)
+    found = calibrant.measure(y, p, profile="multilabel", resamples=39)
+    assert "20 outcomes are not known" in repr(found)
+    assert repr(found).count("observed_expected") == 4  # of all entries, and of three labels
+    ends = [found.labels.labels[name]["ece_crossfit"].high for name in found.labels.labels]
+    assert found.labels.macro["ece_crossfit"].high == pytest.approx(np.mean(ends))  # it was 0.016, of 0.03 to 0.05

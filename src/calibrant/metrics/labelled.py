@@ -62,7 +62,7 @@ def label_findings(given: MultiLabel, pooled: Forecasts, confidence: float, samp
     labels = {name: _figures(part, confidence, sampling) for name, part in seen.items()}
     both = [name for name, part in seen.items() if rarer(part) > 0]
     macro, weighted = (
-        {name: _macro(name, given, both, confidence, sampling, by) for name in MACRO} for by in (False, True)
+        {name: _macro(name, given, labels, both, confidence, sampling, by) for name in MACRO} for by in (False, True)
     )
     ratio = TABLE["observed_expected"].interval(pooled, confidence, sampling)
     left = tuple(name for name in given.names if name not in both)
@@ -101,9 +101,19 @@ def _value(name: str, pairs: Pairs) -> float:
 
 
 def _macro(
-    name: str, given: MultiLabel, both: list[str], confidence: float, sampling: Sampling, weighted: bool
+    name: str,
+    given: MultiLabel,
+    labels: dict[str, dict[str, Interval]],
+    both: list[str],
+    confidence: float,
+    sampling: Sampling,
+    weighted: bool,
 ) -> Interval:
-    """Return the mean over labels; rows are resampled, not entries, as those of one row may depend on each other."""
+    """Return the mean over labels; rows are resampled, not entries, as those of one row may depend on each other.
+
+    Resamples do not tell the ends of an error that is cut at 0: those are the means of the labels' own, as if all
+    labels erred together, which is the worst they can do.
+    """
     places = [place for place, label in enumerate(given.names) if label in both]
     if not places:
         return Interval(np.nan, None, None, confidence, np.nan, 0.0, "none", note="no label has both outcomes")
@@ -116,6 +126,11 @@ def _macro(
         return float(np.average(values, weights=shares)) if kept else np.nan
 
     estimate = mean(given)
+    if norm := TABLE[name].norm:
+        shares = [labels[label]["event_rate"].estimate for label in both] if weighted else None
+        ends = ([getattr(labels[label][name], end) for label in both] for end in ("low", "high"))
+        low, high = (float(np.average(values, weights=shares)) for values in ends)
+        return Interval(estimate, low, high, confidence, np.nan, 0.0, "of each label", norm)
     draws = min(sampling.slow, 50, MOST // max(1, given.outcomes.size))
     if draws < 20:
         note = "too many entries to resample: intervals are by label"
@@ -126,8 +141,7 @@ def _macro(
         drawn = np.bincount(sampling.rng.integers(0, count, count), minlength=count).astype(np.float64)[units]
         own = drawn if given.weights is None else drawn * given.weights
         values.append(mean(MultiLabel(given.probabilities, given.outcomes, own, None, given.names)))
-    power = 2 if TABLE[name].norm else 1
-    return from_resamples(estimate, np.array(values), confidence, power=power)
+    return from_resamples(estimate, np.array(values), confidence)
 
 
 def _count_slope(given: MultiLabel, confidence: float) -> Interval:

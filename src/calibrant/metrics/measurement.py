@@ -151,6 +151,11 @@ class Measurement:
             lines.append(f"  {name:<{wide}}{found.norm or '':>5}{found.shown:>9}   {found.brackets}{mark}")
         lines += [f"  {'*' * (1 + i)} {note}" for i, note in enumerate(notes)]
         lines += ["", f"  mean score {self.confidence:.4f}; {self.test}"]
+        if self.labels is not None:
+            lines += ["", f"  all entries above, by label below; {self.labels.missing:,} outcomes are not known"]
+            for name, told in self.labels.labels.items():
+                shown = "   ".join(f"{figure} {told[figure]}" for figure in ("observed_expected", "ece_crossfit"))
+                lines.append(f"  {name:<20}{shown}")
         if self.group_findings is not None:
             lines += ["", f"  {self.group_findings.verdict}"]
             for row in self.group_findings.rows:

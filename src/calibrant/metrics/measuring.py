@@ -122,6 +122,13 @@ def measure(
         )
     if profile == "multilabel":
         return _measured_labels(read_labels_of(y_true, y_prob, sample_weight, clusters, classes), settings, groups)
+    if np.ndim(y_true) == 2 and np.shape(y_true)[1] > 1:
+        raise InvalidInput(
+            "y_true has a column for each of several events",
+            seen=f"shape {np.shape(y_true)}",
+            allowed="one label a row",
+            hint='pass profile="multilabel" for events that may happen together, or the class of each row',
+        )
     forecasts = read(y_true, y_prob, sample_weight, classes=classes).clustered(clusters)
     return _by_group(measured(forecasts, settings), forecasts, groups, settings)
 

@@ -73,7 +73,9 @@ def _refuse_row(values: NDArray[np.floating], number: int, marginals: bool, tole
     if marginals:
         bad = row[(row < 0) | (row > 1)][0]
         raise InvalidInput(
-            f"{name} holds what is no probability", seen=f"{bad:.6g} in row {number}", allowed="numbers in [0, 1]"
+            f"{name} holds what is no probability",
+            seen=f"{bad:.6g} in row {number}",
+            allowed="numbers in [0, 1]; divide percentages by 100",
         )
     with np.errstate(all="ignore"):  # a row of +inf and -inf has no sum
         total = float(row.sum(dtype=np.float64))
