@@ -91,3 +91,50 @@ def test_the_evaluator_is_small_and_refuses_other_files():
         check=False,
     )
     assert "not a calibrant map of version 1" in told.stderr
+
+
+REFUSED = """
+const { calibrant } = require(process.argv[1]);
+const fs = require("fs");
+const told = JSON.parse(fs.readFileSync(0)).map(({ map, row }) => {
+  try {
+    return calibrant(map)(row);
+  } catch (error) {
+    return error.constructor === Error ? error.message : `foreign: ${error}`;
+  }
+});
+console.log(JSON.stringify(told));
+"""
+
+
+def test_forged_files_and_rows_that_are_no_numbers_are_refused_in_words():
+    good, row = json.loads(fitted("irova").to_json()), [1.0, 0.5, -2.0, 0.0]
+    place = next(i for i, node in enumerate(good["nodes"]) if node["op"] == "locate")
+
+    def forged(at, **values):
+        nodes = [{**node, **values} if i == at else node for i, node in enumerate(good["nodes"])]
+        return {"map": {**good, "nodes": nodes}, "row": row}
+
+    cases = [
+        *({"map": good, "row": bad} for bad in ([None, 0, 0, 0], ["1.5", 0, 0, 0], [True, 0, 0, 0], [{}, 0, 0, 0])),
+        *({"map": good, "row": bad} for bad in ("constructor", [1, 2], [])),
+        *(forged(3, op=name) for name in ("constructor", "__proto__", "toString", "eval", None)),
+        *(forged(3, of=places) for places in ([99], [3], [-1], ["0"], "ab", [0.5])),
+        *(forged(2, width=width) for width in (1e9, -1, 2.5, "4", None)),
+        forged(1, values=["constructor"]),
+        forged(1, values=[None]),
+        forged(place, groups=[99] * 4),
+        forged(place, groups=[0]),
+        forged(5, op="input"),
+        {"map": {**good, "output": 10**9}, "row": row},
+        {"map": {**good, "nodes": []}, "row": row},
+        {"map": {**good, "classes": None}, "row": row},
+        {"map": {**good, "version": 2}, "row": row},
+    ]
+    script = Path(exports.__file__).with_name("evaluator.js")
+    told = subprocess.run(
+        [*node(), "-e", REFUSED, str(script)], input=json.dumps(cases), capture_output=True, text=True, check=True
+    )
+    found = json.loads(told.stdout)
+    assert [answer for answer in found if not isinstance(answer, str) or answer.startswith("foreign")] == []
+    assert sum(answers([{"map": good, "rows": [row]}])[0]["rows"][0]) == pytest.approx(1, abs=1e-6)

@@ -174,3 +174,49 @@ def test_an_old_opset_is_raised(softmax):  # converters of scikit-learn's models
     found = run(append_to_model(calibrator, network(softmax=softmax, opset=9)), x)
     answer = found["scores" if softmax else "probabilities"]
     np.testing.assert_allclose(answer, calibrator.predict_proba(z), rtol=0, atol=1e-5)
+
+
+def _spoilt(spoil):
+    model = network(softmax=False)
+    spoil(model)
+    return model
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda m: m.graph.node[0].output.__setitem__(0, "elsewhere"),
+        lambda m: m.graph.node[0].input.__setitem__(0, "logits"),
+        lambda m: setattr(m.graph.node[0], "op_type", "MatSul"),
+        lambda m: m.graph.initializer[0].dims.__setitem__(0, 10**9),
+        lambda m: setattr(m.graph.initializer[0], "data_type", 111),
+        lambda m: m.graph.ClearField("node"),
+        lambda m: m.graph.ClearField("output"),
+        lambda m: setattr(m.opset_import[0], "version", 10**6),
+        lambda m: setattr(m, "ir_version", 99),
+    ],
+)
+def test_damaged_models_are_refused_in_words(fitted_on_three, tmp_path, spoil):
+    onnx.save(_spoilt(spoil), tmp_path / "bad.onnx")
+    with pytest.raises(CalibrantError):
+        export(fitted_on_three, tmp_path / "out.onnx", model=tmp_path / "bad.onnx")
+    assert not (tmp_path / "out.onnx").exists()
+
+
+def test_models_damaged_by_chance_are_refused_in_words(fitted_on_three, tmp_path):
+    good, rng = network(softmax=True).SerializeToString(), np.random.default_rng(0)
+    for _ in range(60):
+        damaged = bytearray(good)
+        damaged[rng.integers(len(good))] = rng.integers(256)
+        (tmp_path / "bad.onnx").write_bytes(damaged[: rng.integers(len(good)) if rng.random() < 0.2 else None])
+        try:
+            export(fitted_on_three, tmp_path / "out.onnx", model=tmp_path / "bad.onnx")
+        except CalibrantError:
+            continue
+
+
+@pytest.fixture
+def fitted_on_three():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(80, 3)) * 2
+    return quietly(make("vector"), z, (z + rng.gumbel(size=z.shape)).argmax(axis=1))

@@ -100,3 +100,21 @@ def test_refusals():
         fitted("ts").to_sql(["a", "b"], table="t")
     with pytest.raises(CalibrantError, match="two classes"):
         fitted("ts").to_sql("a")
+
+
+@pytest.mark.parametrize("bad", [[1, 2, 3, 4], ["a", "b", "", "d"], ["a", None, "c", "d"], 5, ""])
+def test_columns_that_are_no_words_are_refused(bad):
+    with pytest.raises(CalibrantError, match="names in SQL"):
+        fitted("ts").to_sql(bad, table="t")
+    with pytest.raises(CalibrantError, match="names in SQL"):
+        fitted("ts").to_sql(["a", "b", "c", "d"], table="t", keep=[3])
+
+
+def test_names_of_classes_are_quoted_and_stay_apart():
+    z, y = np.random.default_rng(0).normal(size=(60, 3)), np.array(['a"b', "ab", "x'; drop table t; --"])
+    map_ = quietly(make("ts", classes=y), z, y[np.arange(60) % 3])
+    con = duckdb.connect()
+    con.execute("create table t as select 1.0 as a, 0.5 as b, 0.1 as c")
+    found = con.execute(map_.to_sql(["a", "b", "c"], table="t"))
+    assert [column[0] for column in found.description] == [f"p_{name}" for name in y]
+    np.testing.assert_allclose(found.fetchone(), map_.predict_proba([[1.0, 0.5, 0.1]])[0], atol=1e-12)

@@ -295,3 +295,17 @@ def test_the_grid_of_cells_has_every_edge_of_the_bins(bins):
     assert np.isin(np.arange(1, bins) / bins, edges).all()
     assert np.diff(edges).min() > 0
     assert 512 < len(edges) <= 513 + bins
+
+
+@pytest.mark.parametrize("name", ["auroc", "scaled_brier", "calibration_slope", "smece", "ece", "brier"])
+def test_sums_of_no_rows_are_refused(rng, name):
+    p = rng.random(40)
+    told = metrics_state(name).update((rng.random(40) < p).astype(int), p).to_dict()
+    if told["kind"] == "cells":
+        told["part"]["groups"][0]["table"] = []
+    elif told["kind"] == "moments":
+        told["part"].update(weight=0.0, squares=0.0, first=0.0, second=0.0, third=0.0)
+    else:
+        told["part"]["sums"] = (0 * np.array(told["part"]["sums"])).tolist()
+    with pytest.raises(CalibrantError, match="state"):
+        State.from_dict(told)

@@ -12,8 +12,15 @@ function calibrant(file) {
   if (file.format !== "calibrant-map" || file.version !== 1) {
     throw new Error(`not a calibrant map of version 1: ${file.format} ${file.version}`);
   }
-  const words = { inf: Infinity, "-inf": -Infinity, nan: NaN };
-  const number = (x) => (typeof x === "string" ? words[x] : x);
+  const refuse = (what) => {
+    throw new Error(`not a calibrant map: ${what}`);
+  };
+  const words = new Map([["inf", Infinity], ["-inf", -Infinity], ["nan", NaN]]);
+  const number = (x) => {
+    const found = words.has(x) ? words.get(x) : x;
+    if (typeof found !== "number") throw new Error(`a number was expected, not ${JSON.stringify(x)}`);
+    return found;
+  };
   const numbers = (x) => (Array.isArray(x) ? x.map(numbers) : number(x));
   const single = file.dtype === "float32";
   const rounded = (x) => (single ? Math.fround(x) : x);
@@ -79,10 +86,19 @@ function calibrant(file) {
   };
 
   const constants = ["values", "matrix", "edges", "table"];
-  const nodes = file.nodes.map((node) => {
-    if (!operations[node.op]) throw new Error(`no such operation: ${node.op}`);
+  const whole = (x, below) => Number.isInteger(x) && x >= 0 && x < below;
+  for (const list of [file.nodes, file.classes]) if (!Array.isArray(list) || !list.length) refuse("nodes and classes");
+  if (!whole(file.output, file.nodes.length)) refuse("its output is no node");
+  const nodes = file.nodes.map((node, place) => {
+    const { op, width, of = [], groups = [] } = node;
+    if (!Object.prototype.hasOwnProperty.call(operations, op)) refuse(`no such operation: ${op}`);
+    if ((op === "input") !== (place === 0)) refuse("its first node, and no other, is its input");
+    if (!whole(width, 1e6) || !width) refuse(`a width of ${width}`);
+    if (!Array.isArray(of) || !of.every((i) => whole(i, place))) refuse(`node ${place} is of nodes that are not before it`);
     const copy = { ...node };
     for (const name of constants) if (name in node) copy[name] = numbers(node[name]);
+    const tables = copy.edges || copy.table;
+    if (tables && !(groups.length >= width && groups.every((g) => whole(g, tables.length)))) refuse(`groups of node ${place}`);
     return copy;
   });
 

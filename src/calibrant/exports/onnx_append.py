@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import FileProblem, InvalidInput, import_extra
+from ..errors import CalibrantError, FileProblem, InvalidInput, import_extra
 from .description import Description, describe
 from .onnx_graph import onnx_model
 
@@ -57,7 +57,18 @@ def append_to_model(
             "a map of several events is not put behind a model, whose labels are those of one class a row",
             hint="export it without model=, and give it the model's scores",
         )
-    loaded, opset = _raised(onnx, _loaded(onnx, model))
+    loaded = _loaded(onnx, model)
+    try:
+        return _appended(onnx, calibrator, loaded, output, precision)
+    except CalibrantError:
+        raise
+    except Exception as error:  # whatever onnx thinks of a damaged model
+        seen = f"{type(error).__name__}: {error}"[:300]
+        raise FileProblem("the map cannot be put behind this model, as onnx refuses it", seen=seen) from error
+
+
+def _appended(onnx: Any, calibrator: Any, model: Any, output: str | None, precision: str) -> Any:
+    loaded, opset = _raised(onnx, model)
     graph = loaded.graph
     kinds = _tensor_kinds(onnx, loaded)
     place = _found(graph, kinds, calibrator, output)
@@ -80,6 +91,9 @@ def append_to_model(
 def _raised(onnx: Any, model: Any) -> tuple[Any, int]:
     """Return a model in an opset that a map can be written in, and which: converters take the lowest that will do."""
     opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 0)
+    highest = onnx.defs.onnx_opset_version()
+    if opset > highest:
+        raise InvalidInput("onnx does not know the model's opset", seen=str(opset), allowed=f"{highest} or earlier")
     if opset >= _LOWEST:
         return model, opset
     if not opset:  # it has operators of other domains only

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,16 +54,19 @@ def to_sql(
     words = DIALECTS.get(dialect)
     if words is None:
         raise InvalidInput("no such dialect", seen=repr(dialect), allowed=", ".join(DIALECTS))
+    listed = [columns] if isinstance(columns, str) or not isinstance(columns, Iterable) else list(columns)
+    for given in (*listed, *keep, *([] if table is None else [table])):
+        if not isinstance(given, str) or not given:
+            raise InvalidInput("columns, table and keep are names in SQL", seen=repr(given)[:80], allowed="words")
     if isinstance(columns, str):
         return _expression(calibrator, columns, words)
-    names = list(columns)
     if table is None:
         raise InvalidInput(
             "several columns make a query, which selects from a table",
             seen="table=None",
             hint='name the table: to_sql(columns, table="scores", keep=["id"])',
         )
-    return _query(calibrator, names, words, table, list(keep))
+    return _query(calibrator, listed, words, table, list(keep))
 
 
 def _expression(calibrator: Any, column: str, words: Dialect) -> str:

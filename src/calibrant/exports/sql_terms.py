@@ -46,7 +46,8 @@ class Dialect:
 
     def quote(self, name: str) -> str:
         """Return a column's name in quotes."""
-        return self.quotes + name.replace(self.quotes, "") + self.quotes
+        inside = name.replace("\\", "\\\\").replace("`", "\\`") if self.quotes == "`" else name.replace('"', '""')
+        return self.quotes + inside + self.quotes
 
 
 DIALECTS = {

@@ -108,8 +108,7 @@ class State:
             # A row of any such classes is kept in sums of the same kind and size.
             row = (classes[-1:], np.full(1, 0.5) if is_event else np.full((1, len(classes)), 1 / len(classes)))
             like = state(given["metric"], **given["options"]).update(*row, classes=classes)
-            empty = isinstance(part, Moments) and not part.weight
-            if empty or type(like.part) is not type(part) or _size(like.part) != _size(part):
+            if _is_empty(part) or type(like.part) is not type(part) or _size(like.part) != _size(part):
                 raise FileProblem("this is no state of a metric", seen="sums of another metric, or of other classes")
             made.part, made.classes, made.is_event = part, like.classes, is_event
             return made
@@ -217,6 +216,15 @@ def _pairs_of(sums: Any) -> Pairs:
     scores = np.clip(score / weight, 0, 1)
     ones = np.repeat([1.0, 0.0], len(weight))
     return Pairs(np.r_[scores, scores], ones, np.r_[outcome, np.maximum(weight - outcome, 0)])
+
+
+def _is_empty(part: Part) -> bool:
+    """Whether sums are those of no rows, which a state has only where it has no sums."""
+    if isinstance(part, Moments):
+        return not part.weight
+    if isinstance(part, GroupCells):
+        return any(not group.table.size for group in part.groups)
+    return not part.sums[0].any()
 
 
 def _size(part: Any) -> Any:
