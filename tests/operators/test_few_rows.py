@@ -11,7 +11,7 @@ from tests.conftest import overconfident
 from calibrant import CalibrationWarning, Chain, Mixture, OneVsRest, PlattScaling, TemperatureScaling, make
 from calibrant.arrays import softmax
 from calibrant.fits.judge import label_losses
-from calibrant.operators.one_vs_rest import _too_few
+from calibrant.operators._class_groups import too_few
 from calibrant.passes import Block, in_memory
 
 CLASS_WISE = (
@@ -39,22 +39,22 @@ def drawn(folder, name, rows, seed):
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 12), min_size=3, max_size=12).filter(any))
 def test_half_of_the_classes_must_have_a_row_for_each_fold(rows_of):
-    told = _too_few(sample(rows_of), np.arange(len(rows_of)))
+    told = too_few(sample(rows_of), np.arange(len(rows_of)))
     assert bool(told) == (2 * sum(n < 5 for n in rows_of) >= len(rows_of))
     assert not told or told.startswith(f"{sum(rows_of)} rows are few for {len(rows_of)} maps")
 
 
 def test_classes_that_share_have_the_rows_of_all():
     thin = sample([2] * 12)
-    assert "half of the classes have 2 or fewer" in _too_few(thin, np.arange(12))
-    assert "6 maps, half of the classes have 4 or fewer" in _too_few(thin, np.arange(12) // 2)
-    assert not _too_few(thin, np.arange(12) // 3)
-    assert not _too_few(thin, np.zeros(12, dtype=np.int64))
+    assert "half of the classes have 2 or fewer" in too_few(thin, np.arange(12))
+    assert "6 maps, half of the classes have 4 or fewer" in too_few(thin, np.arange(12) // 2)
+    assert not too_few(thin, np.arange(12) // 3)
+    assert not too_few(thin, np.zeros(12, dtype=np.int64))
 
 
 def test_a_weight_of_three_is_three_rows():
-    assert not _too_few(sample([2] * 12, np.full(24, 3.0)), np.arange(12))
-    assert _too_few(sample([6] * 12, np.full(72, 0.5)), np.arange(12))
+    assert not too_few(sample([2] * 12, np.full(24, 3.0)), np.arange(12))
+    assert too_few(sample([6] * 12, np.full(72, 0.5)), np.arange(12))
 
 
 @pytest.mark.parametrize("name", CLASS_WISE)

@@ -16,19 +16,19 @@ from ..fits.report import FitReport
 from ..formulas import Term, as_rows
 from ..invariants import Fitted, Values
 from ..maps.binary.base import BinaryMap
-from ..maps.binary.two_class import TwoClassMap, two_logits
+from ..maps.binary.two_class import two_logits
 from ..parameters import OneOf
 from ..passes import Block, Data, in_memory
 from ..scanning import Scan
 from ..traits import Traits
 from ..types import Array, Floats, Self
 from ..validation import as_matrix, as_weights
-from .one_vs_rest import require_one_score
+from ._lift import Lift
 
 __all__ = ["MultiLabel"]
 
 
-class MultiLabel(Calibrator):
+class MultiLabel(Lift):
     """Calibrates L events a row, of which any number may happen: a binary map on the score of each.
 
     Scores are (n, L): log-odds of each event (``inputs="logits"``, as `decision_function` of one-vs-rest heads and
@@ -161,10 +161,9 @@ class MultiLabel(Calibrator):
         block = Block(two_logits(odds[known]), labels, own, 2)
         if own is not None and not own.all():
             block = block.take(np.flatnonzero(own))
-        lifted = self.binary_map if isinstance(self.binary_map, BinaryMap) else TwoClassMap(self.binary_map)
-        fitted, data = lifted.unfitted(), in_memory(block)
+        fitted, data = self._lifted.unfitted(), in_memory(block)
         report = fitted.fit_data(data)
-        return fitted, cross_validate(report, data, lifted._fit_copy, softmax)
+        return fitted, cross_validate(report, data, self._lifted._fit_copy, softmax)
 
     def _odds(self, scores: Any) -> Floats:
         matrix, _ = as_matrix(scores, "scores")
@@ -194,11 +193,6 @@ class MultiLabel(Calibrator):
                 "the scores must have the columns they had in fit", seen=f"{odds.shape[1]}, not {self.n_features_in_}"
             )
         return odds
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        require_one_score(self.binary_map, "binary_map", "MultiLabel")
-        self.binary_map._check_parameters()
 
     def _count_parameters(self) -> float:
         return sum(fitted._count_parameters() for fitted in self.maps_)

@@ -22,24 +22,23 @@ from ..invariants import Fitted, Values
 from ..made import made_once
 from ..maps.binary.base import HELD_OUT, SECOND, BinaryMap
 from ..maps.binary.stack import Stack
-from ..maps.binary.two_class import TwoClassMap
 from ..parameters import OneOf
 from ..passes import Block, Data
 from ..threads import get_threads
 from ..traits import Preserves, Traits
 from ..types import Floats, Integers
+from ._class_groups import explicit_groups, prior_groups, too_few
+from ._lift import Lift
 
 if TYPE_CHECKING:
     from ..maps.binary.venn_abers import VennAbers
 
-__all__ = ["OneVsRest", "prior_groups", "require_one_score"]
+__all__ = ["OneVsRest", "prior_groups"]
 
 _LARGE = 2_000_000  # scores above which losses are taken from a part of the rows
-_FEW = 100  # positives below which a group of classes goes on growing, however different the priors
-_FOLDS = 5  # positives below which the folds of a cross-validation have no row of the class each
 
 
-class OneVsRest(Calibrator):
+class OneVsRest(Lift):
     """Fits a binary map on "this class or another" for every class and normalises the answers.
 
     Each class has the score λ_k = z_k - log Σ_{j≠k} exp z_j, the log-odds of its probability. The map's answers,
@@ -108,10 +107,6 @@ class OneVsRest(Calibrator):
             "binary", promise, "each class", growth if shared else f"K·{growth}", sees=self.binary_map.traits.sees
         )
 
-    @property
-    def _needs(self) -> str:
-        return "scores"
-
     def predict_marginals(self, scores: Any) -> Floats:
         """Return each class' probability against the rest, before normalisation: (n, K), rows need not sum to 1."""
         return self._marginals(self._scores_to_map(scores).logits)
@@ -129,10 +124,6 @@ class OneVsRest(Calibrator):
         for k, g in enumerate(self.groups_):
             lower[:, k], upper[:, k] = cast("VennAbers", self.maps_[g]).interval_of(odds[:, k])
         return lower, upper
-
-    @property
-    def _zeros_in_order(self) -> bool:
-        return self.binary_map._zeros_in_order
 
     def fit_data(self, data: Data, *, check: bool = False) -> FitReport:
         """Fit on validated rows; ``check`` fills in the held-out losses.
@@ -179,7 +170,7 @@ class OneVsRest(Calibrator):
             "nll",
             losses.before,
             losses.after,
-            caveat=_too_few(data, self.groups_),
+            caveat=too_few(data, self.groups_),
             at_bound=tuple(f"maps_[{g}].{name}" for g, r in enumerate(reports) for name in r.at_bound),
             messages=tuple(dict.fromkeys(m for r in reports for m in r.messages)),
             details={"groups": len(self.maps_)},
@@ -241,16 +232,12 @@ class OneVsRest(Calibrator):
         return made_once(self, (self.maps_,), make, dtype)
 
     @property
-    def _lifted(self) -> BinaryMap:
-        return self.binary_map if isinstance(self.binary_map, BinaryMap) else TwoClassMap(self.binary_map)
-
-    @property
     def _is_binary(self) -> bool:
         return len(self.groups_) == 2 and self.groups_[0] != self.groups_[1]
 
     def _group_classes(self, data: Data) -> Integers:
         if not isinstance(self.share, str):
-            return _explicit_groups(self.share, self.classes_)
+            return explicit_groups(self.share, self.classes_)
         if self.share == "none":
             return np.arange(data.n_classes)
         if self.share == "all":
@@ -259,86 +246,12 @@ class OneVsRest(Calibrator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        require_one_score(self.binary_map, "binary_map", "OneVsRest")
-        self.binary_map._check_parameters()
         if isinstance(self.share, str) and self.share not in ("none", "all", "prior"):
             raise InvalidInput(
                 "OneVsRest: share is not valid",
                 seen=repr(self.share),
                 allowed="'none', 'all', 'prior' or groups of classes: [[0, 1], [2]]",
             )
-
-
-def require_one_score(piece: Any, name: str, owner: str) -> None:
-    """Refuse to lift what does not act on one score, and say which piece of a chain or mixture that is."""
-    parts = getattr(piece, "parts", None)
-    if isinstance(piece, Calibrator) and isinstance(parts, (list, tuple)) and parts:
-        for i, part in enumerate(parts):
-            require_one_score(part, f"{name}.parts[{i}]", owner)
-    elif not isinstance(piece, BinaryMap):
-        why = ""
-        if isinstance(piece, OneVsRest):
-            why = ", which is lifted to K classes already"
-        elif isinstance(piece, Calibrator):
-            why = f", a {piece.traits.shape} map"
-        raise InvalidInput(
-            f"{owner}: {name} must act on one score of one class",
-            seen=f"{type(piece).__name__}{why}",
-            allowed="a BinaryMap, such as Isotonic() or PlattScaling(), or a chain or mixture of them",
-        )
-
-
-def prior_groups(counts: NDArray[Any]) -> Integers:
-    """Group classes of similar prior.
-
-    The classes are walked through from the rarest on. A group closes before a class whose prior is more than
-    twice the group's smallest, provided the group holds at least 100 positives; a last group with fewer joins the
-    one before it. Classes without any rows thus share with the rarest that have some.
-    """
-    groups = np.empty(len(counts), dtype=np.int64)
-    group, smallest, positives = 0, -1.0, 0.0
-    order = np.argsort(counts, kind="stable")
-    for k in order:
-        if positives >= _FEW and counts[k] > 2 * smallest:
-            group, smallest, positives = group + 1, -1.0, 0.0
-        if smallest <= 0:
-            smallest = counts[k]
-        positives += counts[k]
-        groups[k] = group
-    if group and positives < _FEW:
-        groups[groups == group] = group - 1
-    return groups
-
-
-def _too_few(data: Data, groups: Integers) -> str:
-    """Say so where half of the classes have maps of fewer positives than there are folds to judge them by.
-
-    Below that the folds cannot each have a row of the class, and a gain seen on average over classes says nothing of
-    most of their maps.
-    """
-    positives = np.sort(np.bincount(groups, data.class_weights)[groups])[(len(groups) - 1) // 2]
-    count = int(groups.max()) + 1
-    if count == 1 or positives >= _FOLDS:
-        return ""
-    return f"{data.n} rows are few for {count} maps, half of the classes have {positives:g} or fewer in theirs"
-
-
-def _explicit_groups(share: Sequence[Sequence[Any]], classes: NDArray[Any]) -> Integers:
-    place = {c: i for i, c in enumerate(classes.tolist())}
-    groups = np.full(len(classes), -1, dtype=np.int64)
-    for g, members in enumerate(share):
-        for label in np.asarray(members).ravel().tolist():
-            if label not in place or groups[place[label]] >= 0:
-                raise InvalidInput(
-                    "OneVsRest: the groups in share must name every class once",
-                    seen=f"{label!r} in group {g}, " + ("named twice" if label in place else "which is no class"),
-                )
-            groups[place[label]] = g
-    if (groups < 0).any() or len(np.unique(groups)) != len(share):
-        missing = classes[groups < 0]
-        seen = f"no group for {missing[0]!r}" if len(missing) else "a group without classes"
-        raise InvalidInput("OneVsRest: the groups in share must name every class once", seen=seen)
-    return groups
 
 
 def _compare_both(block: Block, before: Answer, fitted: Answer, without: Answer) -> tuple[Comparison, Comparison]:

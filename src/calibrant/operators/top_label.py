@@ -15,17 +15,17 @@ from ..formulas import Term
 from ..formulas import log_odds as log_odds_formula
 from ..invariants import Fitted
 from ..maps.binary.base import BinaryMap
-from ..maps.binary.two_class import TwoClassMap, two_logits
+from ..maps.binary.two_class import two_logits
 from ..parameters import OneOf
 from ..passes import Block, Data
 from ..traits import Traits
 from ..types import Floats, Integers
-from .one_vs_rest import require_one_score
+from ._lift import Lift
 
 __all__ = ["TopLabel"]
 
 
-class TopLabel(Calibrator):
+class TopLabel(Lift):
     """Fits a binary map on (confidence of the top label, is it right), and scales the other classes to the rest.
 
     The surrogate problem of Le Coz, Herbin & Adjed 2024 ("top versus all"): one event a row, whatever K, so few rows
@@ -72,25 +72,15 @@ class TopLabel(Calibrator):
         promise = "ranking" if self.keep_label else "nothing"
         return Traits("scaling", promise, "top label", inner.parameters, sees=inner.sees)
 
-    @property
-    def _zeros_in_order(self) -> bool:
-        return self.binary_map._zeros_in_order
-
     def predict_confidence(self, scores: Any) -> Floats:
         """Return the calibrated probability that the top label is right, before it is kept on top: (n,)."""
         return self._confidence(self._scores_to_map(scores).logits)[1]
 
     def _fit(self, data: Data) -> FitReport:
-        lifted = self.binary_map if isinstance(self.binary_map, BinaryMap) else TwoClassMap(self.binary_map)
-        self.map_ = lifted.unfitted()
+        self.map_ = self._lifted.unfitted()
         report = self.map_.fit_data(data.viewed(top_view, 2, 2))
         losses = mean_losses(data, softmax, self._map)
         return FitReport(report.iterations, report.converged, "nll", *losses, messages=report.messages)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        require_one_score(self.binary_map, "binary_map", "TopLabel")
-        self.binary_map._check_parameters()
 
     def _count_parameters(self) -> float:
         return self.map_._count_parameters()

@@ -124,15 +124,12 @@ def require_same_rows(map_: Calibrator, rows: NDArray[np.floating]) -> None:
         require(off == 0, f"rows {some.start} to {some.stop} by themselves differ from the same among all by {off:.3g}")
 
 
-CHECKS = {
-    check.__name__: check
-    for check in (
-        answers_distributions,
-        fits_the_worst_scores,
-        fits_one_row,
-        fits_separable_scores,
-        keeps_what_it_promises,
-        predicts_by_probability_then_score,
-        answers_rows_alone_as_among_others,
-    )
-}
+CHECKS = (
+    answers_distributions,
+    fits_the_worst_scores,
+    fits_one_row,
+    fits_separable_scores,
+    keeps_what_it_promises,
+    predicts_by_probability_then_score,
+    answers_rows_alone_as_among_others,
+)

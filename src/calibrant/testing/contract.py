@@ -33,14 +33,14 @@ def calibrator_checks(calibrator: Calibrator) -> Iterator[tuple[str, Callable[[]
     """
     if not isinstance(calibrator, Calibrator):
         raise InvalidInput("calibrator must be an instance of Calibrator", seen=repr(calibrator))
-    rooms: list[dict[str, Check]] = [parameters.CHECKS]
+    rooms: list[tuple[Check, ...]] = [parameters.CHECKS]
     if calibrator.traits.needs == "scores":
         rooms += [answers.CHECKS, fits.CHECKS, merging.CHECKS, inputs.CHECKS, refusals.CHECKS]
     else:
         rooms += [embeddings.CHECKS]
     for room in rooms:
-        for name, check in room.items():
-            yield name, partial(check, calibrator)
+        for check in room:
+            yield check.__name__, partial(check, calibrator)
 
 
 def check_calibrator(calibrator: Calibrator) -> list[str]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..calibrator import Calibrator
 from ..threads import get_threads, set_threads
 from .answers import require_distributions, require_same_rows
-from .problems import Problem, fit_quietly, fitted, require, require_refusal
+from .problems import Problem, fit_quietly, fitted, require, require_close, require_refusal
 
 __all__ = ["CHECKS", "cloud"]
 
@@ -31,11 +30,6 @@ _FAR = 1e4
 
 def _problems() -> list[Problem]:
     return [cloud(120, k, d, seed=k) for k, d in _SIZES]
-
-
-def _require_close(a: NDArray[Any], b: NDArray[Any], most: float, what: str) -> None:
-    difference = float(np.abs(a.astype(np.float64) - b.astype(np.float64)).max())
-    require(difference <= most, f"{what}: probabilities differ by up to {difference:.3g}")
 
 
 def answers_distributions_from_embeddings(calibrator: Calibrator) -> None:
@@ -70,15 +64,15 @@ def rows_and_weights_count_alike(calibrator: Calibrator) -> None:
         twice = np.repeat(np.arange(n), weights.astype(int))
         p = fitted(calibrator, data.scores, data.labels).predict_proba(data.other)
         q = fitted(calibrator, data.scores[order], data.labels[order]).predict_proba(data.other)
-        _require_close(p, q, 1e-5, "rows in another order")
+        require_close(p, q, 1e-5, "rows in another order")
         heavy = fitted(calibrator, data.scores, data.labels, weights).predict_proba(data.other)
         q = fitted(calibrator, data.scores[twice], data.labels[twice]).predict_proba(data.other)
-        _require_close(heavy, q, 1e-4, "weight 2 against the row twice")
+        require_close(heavy, q, 1e-4, "weight 2 against the row twice")
         require(np.abs(heavy - p).max() > 1e-6, "sample_weight makes no difference")
         rest = np.flatnonzero(weights == 1)
         lent = fitted(calibrator, data.scores, data.labels, (weights == 1) * 1.0).predict_proba(data.other)
         q = fitted(calibrator, data.scores[rest], data.labels[rest], classes=np.unique(data.labels))
-        _require_close(lent, q.predict_proba(data.other), 1e-6, "weight 0 against the row absent")
+        require_close(lent, q.predict_proba(data.other), 1e-6, "weight 0 against the row absent")
 
 
 def same_embeddings_same_bytes(calibrator: Calibrator) -> None:
@@ -102,7 +96,7 @@ def precisions_of_embeddings_agree(calibrator: Calibrator) -> None:
         single = data.as_type(np.float32)
         p = fitted(calibrator, data.scores, data.labels).predict_proba(data.other)
         q = fitted(calibrator, single.scores, single.labels).predict_proba(single.other)
-        _require_close(p, q, 2e-3, "float32 against float64")
+        require_close(p, q, 2e-3, "float32 against float64")
 
 
 def labels_name_the_classes(calibrator: Calibrator) -> None:
@@ -132,15 +126,12 @@ def refuses_bad_embeddings(calibrator: Calibrator) -> None:
     require_refusal("labels outside", "y", lambda: fitted(calibrator, data.scores, data.labels, classes=[0, 1]))
 
 
-CHECKS = {
-    check.__name__: check
-    for check in (
-        answers_distributions_from_embeddings,
-        separates_what_is_separate,
-        rows_and_weights_count_alike,
-        same_embeddings_same_bytes,
-        precisions_of_embeddings_agree,
-        labels_name_the_classes,
-        refuses_bad_embeddings,
-    )
-}
+CHECKS = (
+    answers_distributions_from_embeddings,
+    separates_what_is_separate,
+    rows_and_weights_count_alike,
+    same_embeddings_same_bytes,
+    precisions_of_embeddings_agree,
+    labels_name_the_classes,
+    refuses_bad_embeddings,
+)

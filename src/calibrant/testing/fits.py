@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..calibrator import Calibrator
 from ..passes import Block, in_memory
 from ..threads import get_threads, set_threads
-from .problems import Problem, fit_quietly, fitted, problem, require, sizes
+from .problems import Problem, fit_quietly, fitted, problem, require, require_close, sizes
 
 __all__ = ["CHECKS"]
 
@@ -23,18 +21,13 @@ def _problems(calibrator: Calibrator) -> list[Problem]:
     return [problem(_LEAST_ROWS, k, seed=k) for k in sizes(calibrator, (2, 4))]
 
 
-def _require_close(a: NDArray[Any], b: NDArray[Any], most: float, what: str) -> None:
-    difference = float(np.abs(a.astype(np.float64) - b.astype(np.float64)).max())
-    require(difference <= most, f"{what}: probabilities differ by up to {difference:.3g}")
-
-
 def row_order_does_not_matter(calibrator: Calibrator) -> None:
     """Give the same map for the same rows in another order."""
     for data in _problems(calibrator):
         order = np.random.default_rng(3).permutation(len(data.labels))
         p = fitted(calibrator, data.scores, data.labels).predict_proba(data.other)
         q = fitted(calibrator, data.scores[order], data.labels[order]).predict_proba(data.other)
-        _require_close(p, q, 1e-5, "rows in another order")
+        require_close(p, q, 1e-5, "rows in another order")
 
 
 def weight_two_is_the_row_twice(calibrator: Calibrator) -> None:
@@ -45,7 +38,7 @@ def weight_two_is_the_row_twice(calibrator: Calibrator) -> None:
         twice = np.repeat(np.arange(len(weights)), weights.astype(int))
         p = fitted(calibrator, data.scores, data.labels, weights).predict_proba(data.other)
         q = fitted(calibrator, data.scores[twice], data.labels[twice]).predict_proba(data.other)
-        _require_close(p, q, 1e-4, "weight 2 against the row twice")
+        require_close(p, q, 1e-4, "weight 2 against the row twice")
 
 
 def weight_zero_is_the_row_absent(calibrator: Calibrator) -> None:
@@ -56,7 +49,7 @@ def weight_zero_is_the_row_absent(calibrator: Calibrator) -> None:
         kept = np.flatnonzero(weights)
         p = fitted(calibrator, data.scores, data.labels, weights).predict_proba(data.other)
         q = fitted(calibrator, data.scores[kept], data.labels[kept], weights[kept]).predict_proba(data.other)
-        _require_close(p, q, 1e-6, "weight 0 against the row absent")
+        require_close(p, q, 1e-6, "weight 0 against the row absent")
 
 
 def weights_matter(calibrator: Calibrator) -> None:
@@ -76,7 +69,7 @@ def shift_of_logits_does_not_matter(calibrator: Calibrator) -> None:
         shift = np.random.default_rng(9).normal(size=(len(data.labels), 1)) * 20
         p = fitted(calibrator, data.scores, data.labels).predict_proba(data.other)
         q = fitted(calibrator, data.scores + shift, data.labels).predict_proba(data.other + shift)
-        _require_close(p, q, 1e-5, "every row shifted by a constant")
+        require_close(p, q, 1e-5, "every row shifted by a constant")
 
 
 def probabilities_agree_with_logits(calibrator: Calibrator) -> None:
@@ -86,7 +79,7 @@ def probabilities_agree_with_logits(calibrator: Calibrator) -> None:
         raw, other = raw / raw.sum(axis=1, keepdims=True), other / other.sum(axis=1, keepdims=True)
         p = fitted(calibrator, data.scores, data.labels).predict_proba(data.other)
         q = fitted(calibrator, raw, data.labels, inputs="probabilities").predict_proba(other)
-        _require_close(p, q, 1e-5, "probabilities against logits")
+        require_close(p, q, 1e-5, "probabilities against logits")
 
 
 @contextmanager
@@ -133,20 +126,17 @@ def float32_agrees_with_float64(calibrator: Calibrator) -> None:
         p = fitted(calibrator, data.scores, data.labels).predict_proba(data.other)
         single = data.as_type(np.float32)
         q = fitted(calibrator, single.scores, single.labels).predict_proba(single.other)
-        _require_close(p, q, 2e-3, "float32 against float64")
+        require_close(p, q, 2e-3, "float32 against float64")
 
 
-CHECKS = {
-    check.__name__: check
-    for check in (
-        row_order_does_not_matter,
-        weight_two_is_the_row_twice,
-        weight_zero_is_the_row_absent,
-        weights_matter,
-        shift_of_logits_does_not_matter,
-        probabilities_agree_with_logits,
-        threads_do_not_matter,
-        same_seed_same_bytes,
-        float32_agrees_with_float64,
-    )
-}
+CHECKS = (
+    row_order_does_not_matter,
+    weight_two_is_the_row_twice,
+    weight_zero_is_the_row_absent,
+    weights_matter,
+    shift_of_logits_does_not_matter,
+    probabilities_agree_with_logits,
+    threads_do_not_matter,
+    same_seed_same_bytes,
+    float32_agrees_with_float64,
+)

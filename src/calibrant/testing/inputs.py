@@ -105,7 +105,4 @@ def _read_only(values: NDArray[Any]) -> NDArray[Any]:
     return copy
 
 
-CHECKS = {
-    check.__name__: check
-    for check in (vector_agrees_with_two_columns, labels_of_any_kind, classes_may_be_missing, frames_and_tensors)
-}
+CHECKS = (vector_agrees_with_two_columns, labels_of_any_kind, classes_may_be_missing, frames_and_tensors)

@@ -121,7 +121,7 @@ def _require_same_report(one: Calibrator, two: Calibrator, words: str) -> None:
         require(same, f"{words}: fit_report_.{name} is {b!r} instead of {a!r}")
 
 
-CHECKS = {check.__name__: check for check in (blocks_do_not_matter, row_order_does_not_change_the_report)}
+CHECKS = (blocks_do_not_matter, row_order_does_not_change_the_report)
 
 
 def check_merging(piece: Any) -> None:
@@ -146,7 +146,7 @@ def check_merging(piece: Any) -> None:
     >>> check_merging(BinnedState)
     """
     if isinstance(piece, Calibrator):
-        for check in CHECKS.values():
+        for check in CHECKS:
             check(piece)
     else:
         _check_state(piece)

@@ -95,13 +95,10 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, (bool, str, numbers.Number, np.generic, Calibrator, FitReport))
 
 
-CHECKS = {
-    check.__name__: check
-    for check in (
-        constructor_stores_only,
-        clones_and_sets_parameters,
-        declares_traits,
-        refuses_bad_parameters,
-        fit_leaves_a_report,
-    )
-}
+CHECKS = (
+    constructor_stores_only,
+    clones_and_sets_parameters,
+    declares_traits,
+    refuses_bad_parameters,
+    fit_leaves_a_report,
+)

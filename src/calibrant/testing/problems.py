@@ -19,6 +19,7 @@ __all__ = [
     "fitted",
     "problem",
     "require",
+    "require_close",
     "require_refusal",
     "sizes",
     "worst_rows",
@@ -31,6 +32,12 @@ def require(holds: Any, message: str) -> None:
     """Raise an AssertionError with the message unless the condition holds; unlike assert, never compiled away."""
     if not holds:
         raise AssertionError(message)
+
+
+def require_close(a: NDArray[Any], b: NDArray[Any], most: float, what: str) -> None:
+    """Raise unless probabilities are equal but for so much."""
+    difference = float(np.abs(a.astype(np.float64) - b.astype(np.float64)).max())
+    require(difference <= most, f"{what}: probabilities differ by up to {difference:.3g}")
 
 
 @dataclass(frozen=True)

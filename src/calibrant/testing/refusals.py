@@ -99,4 +99,4 @@ def refuses_bad_predictions(calibrator: Calibrator) -> None:
             require_refusal(what, "scores", lambda method=method, scores=scores: method(scores))
 
 
-CHECKS = {check.__name__: check for check in (refuses_bad_fits, refuses_bad_predictions)}
+CHECKS = (refuses_bad_fits, refuses_bad_predictions)
