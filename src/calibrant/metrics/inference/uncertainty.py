@@ -32,6 +32,7 @@ Floats = NDArray[np.float64]
 POWERS = {"smooth": 3}
 # Share of one bin from which the binned error misses much: with 98 %, its own interval covered the true error in 60 %.
 CROWDED = 0.9
+FULL = 0.97  # share from which the upper end is that of the cross-fitted error
 
 
 def error_interval(
@@ -71,7 +72,7 @@ def _crowded(found: Interval, pairs: Pairs, choice: dict[str, Any], sampling: Sa
     if len(mass) == 1 or share <= CROWDED:  # one bin is what was asked for
         return found
     note = f"{share:.0%} of the rows lie in one bin: what cancels within it is not seen"
-    if found.norm == "max":
+    if found.norm == "max" or share < FULL:
         return replace(found, note=note)
     high = max(found.high or 0.0, largest_mean_gap(pairs, found.confidence, sampling))
     return replace(found, high=high, note=f"{note}, and the upper end is that of the cross-fitted error")
