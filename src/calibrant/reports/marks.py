@@ -42,11 +42,11 @@ def in_script(told: dict[str, Any]) -> Markup:
 
 
 def _x(value: float) -> str:
-    return f"{_LEFT + _SIDE * float(value):.1f}"
+    return f"{round(_LEFT + _SIDE * float(value), 1):g}"
 
 
 def _y(value: float) -> str:
-    return f"{_TOP + _SIDE * (1 - float(value)):.1f}"
+    return f"{round(_TOP + _SIDE * (1 - float(value)), 1):g}"
 
 
 def reliability_marks(
@@ -165,7 +165,8 @@ def _histogram(curve: ReliabilityCurve, most: float, span: float) -> str:
         if count > 0:
             top = _count_place(float(count), most)
             width = float(_x(right)) - float(_x(left))
-            title = f"<title>{count:g} rows say {span * left:.2f} to {span * right:.2f}</title>"
+            who = "1 row says" if count == 1 else f"{count:g} rows say"
+            title = f"<title>{who} {span * left:.2f} to {span * right:.2f}</title>"
             bars.append(
                 f'<rect x="{_x(left)}" y="{top:.1f}" width="{width:.1f}" height="{_BASE - top:.1f}">{title}</rect>'
             )
