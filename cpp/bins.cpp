@@ -35,7 +35,8 @@ public:
         if (even_) {  // a guess that is right for equal width, then a step to where it belongs
             const double least = p > 0 ? p : 0.0, inside = least < 1 ? least : 1.0;
             const std::int64_t guess = std::min(static_cast<std::int64_t>(inside * static_cast<double>(bins_)), bins_ - 1);
-            return guess + (p >= edges_[guess + 1]) - (p < edges_[guess]);  // no branch: rounding moves it by one at most
+            const bool above = (p >= edges_[guess + 1]) & (guess + 1 < bins_);  // infinity stays in the last bin
+            return guess + above - (p < edges_[guess]);  // no branch: rounding moves it by one at most
         }
         std::int64_t b = first_[slot_of(p)];
         while (b + 1 < bins_ && p >= edges_[b + 1]) ++b;

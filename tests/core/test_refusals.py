@@ -150,3 +150,17 @@ def test_binned_answers_of_many_classes_are_looked_up_in_their_tables(rng, edges
     out = np.empty_like(z)
     _core.bin_lift(z, borders, table, False, 1, out)
     np.testing.assert_allclose(out, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("edges", [[0.0, 1.0], [0.0, 0.5, 1.0], [0.0, 0.3, 1.0]])
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 1.0, 7.0, -3.0])
+def test_a_score_that_is_none_falls_into_one_of_the_bins(edges, value):
+    """Infinity in bins of equal width was once counted behind the last, in memory of others."""
+    bins = len(edges) - 1
+    low = 0 if not value > 0 else bins - 1
+    pairs = _core.pair_bins(np.full(8, value), np.ones(8), None, np.array(edges))
+    assert pairs[0, low] == 8
+    labels = np.full(8, 2)
+    sums = _core.class_bins(np.full((8, 3), value), labels, None, np.array(edges), np.full(3, -np.inf), 1)
+    assert sums[2, 2, low] == (8 if value > -np.inf else 0)
+    assert sums[0].sum() == (24 if value > -np.inf else 0)
