@@ -27,7 +27,7 @@ CALIBRANT_INLINE double row_log_odds(const T* z, std::int64_t k) {
         const double below = static_cast<double>(z[j]) - static_cast<double>(second);
         sum += exp_nonpositive(j == place ? -INFINITY : below);
     }
-    return static_cast<double>(top) - static_cast<double>(second) - std::log(sum);
+    return on_grid(static_cast<double>(top) - static_cast<double>(second) - std::log(sum));
 }
 
 template <class T>

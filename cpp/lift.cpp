@@ -125,6 +125,13 @@ CALIBRANT_INLINE void log_odds_of_two(const T* z, T* out) {
     out[0] = -out[1];
 }
 
+// Rows of the same scores in another order have the same log-odds then, and fall on the same side of an edge.
+template <class T>
+CALIBRANT_INLINE void to_grid(std::int64_t k, T* odds) {
+#pragma omp simd
+    for (std::int64_t j = 0; j < k; ++j) odds[j] = static_cast<T>(on_grid(odds[j]));
+}
+
 template <class T>
 CALIBRANT_INLINE void softmax_row(const T* z, std::int64_t k, T* out) {
     std::int64_t place;
@@ -191,17 +198,22 @@ CALIBRANT_CLONES void normalize_block_of(const double* logits, std::int64_t from
 }  // namespace
 
 CALIBRANT_CLONES void log_odds_row(const float* z, std::int64_t k, float* out) {
-    k == 2 ? log_odds_of_two(z, out) : log_odds_of(z, k, room_for<double>(k), out);
+    if (k == 2) return log_odds_of_two(z, out);
+    log_odds_of(z, k, room_for<double>(k), out);
+    to_grid(k, out);
 }
 CALIBRANT_CLONES void log_odds_row(const double* z, std::int64_t k, double* out) {
-    k == 2 ? log_odds_of_two(z, out) : log_odds_of(z, k, room_for<double>(k), out);
+    if (k == 2) return log_odds_of_two(z, out);
+    log_odds_of(z, k, room_for<double>(k), out);
+    to_grid(k, out);
 }
-
 
 CALIBRANT_CLONES void near_log_odds_row(const float* z, std::int64_t k, float* out) {
     k == 2 ? log_odds_of_two(z, out) : log_odds_of(z, k, room_for<float>(k), out);
 }
-void near_log_odds_row(const double* z, std::int64_t k, double* out) { log_odds_row(z, k, out); }
+CALIBRANT_CLONES void near_log_odds_row(const double* z, std::int64_t k, double* out) {
+    k == 2 ? log_odds_of_two(z, out) : log_odds_of(z, k, room_for<double>(k), out);
+}
 
 template <class T>
 void log_odds(const T* logits, std::int64_t n, std::int64_t k, int threads, T* out) {

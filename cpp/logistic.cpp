@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "lift.hpp"
@@ -162,7 +163,8 @@ void logistic_lift(const T* logits, std::int64_t n, std::int64_t k, const double
     for_blocks(n, k, threads, [&](std::int64_t, std::int64_t from, std::int64_t to) {
         std::vector<T> odds(k);
         for (std::int64_t i = from; i < to; ++i) {
-            log_odds_row(logits + i * k, k, odds.data());
+            std::is_same_v<T, double> ? near_log_odds_row(logits + i * k, k, odds.data())
+                                      : log_odds_row(logits + i * k, k, odds.data());
             answer_of(odds.data(), k, c.data(), two_slopes, out + i * k);
         }
         if (normalize) normalize_rows(logits + from * k, to - from, k, false, 1, out + from * k);

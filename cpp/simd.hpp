@@ -17,6 +17,12 @@
 
 namespace calibrant {
 
+// The nearest multiple of 2^-36 of a number below 32,000; larger ones stay as they are.
+CALIBRANT_INLINE double on_grid(double x) {
+    constexpr double magic = 98304.0;  // 1.5 * 2^16: its last bit is 2^-36
+    return (x + magic) - magic;
+}
+
 // exp(x) for x <= 0, without branches: x = n ln 2 + r with |r| <= ln(2)/2, exp(r) by a polynomial (its terms in pairs: a
 // processor waits for long chains), 2^n by its bits. Relative error below 2 ulp for what a normal number can hold; where n
 // is below the least exponent of these (and for -inf) the answer is exactly 0.

@@ -224,17 +224,26 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             lazily = import_module(".scanning.engines.dask", __package__).lazily
             return lazily(self.predict_proba, scores, len(self.classes_))
         valid = self._scores_to_map(scores)
-        answer = self._map(valid.logits)
+        answer = self._map_precisely(valid.logits)
         if valid.has_minus_infinity and self.saturated == "exact" and hasattr(self, "zero_"):
             return masked_out(answer, valid.logits)
         return answer
+
+    @property
+    def _steep(self) -> bool:
+        """Whether slopes may be such that single precision loses digits which the answer shows."""
+        return False
+
+    def _map_precisely(self, logits: Floats) -> Floats:
+        """What `_map` computes, where that is needed in double and rounded once: as exports do."""
+        return rounded_once(self._map, logits) if self._steep else self._map(logits)
 
     def predict(self, scores: Any) -> NDArray[Any]:
         """Return the most probable class of each row; ties are broken by the raw scores."""
         valid = self._scores_to_map(scores)
         if self.traits.preserves_accuracy:
             return self.classes_[valid.logits.argmax(axis=1)]
-        p = self._map(valid.logits)
+        p = self._map_precisely(valid.logits)
         return self.classes_[best_column(p, p if self._needs == "embeddings" else valid.logits)]
 
     def save(self, path: str | os.PathLike[str]) -> None:

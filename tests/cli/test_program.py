@@ -274,3 +274,18 @@ def test_a_fit_without_a_method_is_the_choice_and_says_why(
     found = json.loads(capsys.readouterr().out)
     assert found["method"] == "auto"
     assert found["chosen"] in found["reason"]
+
+
+def test_a_missing_output_is_explained(file: Path, capsys) -> None:
+    assert main(["fit", str(file)]) == 2
+    assert "such as map.calibrant" in capsys.readouterr().err
+
+
+def test_percentages_are_answered_by_fractions_and_that_is_said(tmp_path: Path, capsys) -> None:
+    rows = ["p_a,p_b,label", *(f"{20 + i % 60},{80 - i % 60},{'ab'[i % 2]}" for i in range(120))]
+    (tmp_path / "p.csv").write_text("\n".join(rows))
+    at = [str(tmp_path / name) for name in ("p.csv", "m.calibrant", "out.csv")]
+    assert main(["fit", at[0], "--percent", "--method", "ts", "-o", at[1], "-q"]) == 0
+    assert main(["apply", at[1], at[0], "--percent", "-o", at[2]]) == 0
+    assert "fractions from 0 to 1" in capsys.readouterr().err
+    assert 0 < float((tmp_path / "out.csv").read_text().splitlines()[1].split(",")[-1]) < 1

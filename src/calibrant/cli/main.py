@@ -148,7 +148,9 @@ def _explain(error: Exception) -> tuple[int, str]:
     if isinstance(error, click.ClickException):
         path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "calibrant"
         code = 4 if isinstance(error, click.FileError) else 2
-        return code, f"{error.format_message()} (see {path} --help)"
+        missing = error.param if isinstance(error, click.MissingParameter) else None
+        words = f" {missing.help}" if isinstance(missing, click.Option) else ""
+        return code, f"{error.format_message()}{words} (see {path} --help)"
     if isinstance(error, CalibrantError):
         told = type(error)(error.what, seen=error.seen, allowed=error.allowed, hint=in_options(error.hint))
         return 4 if isinstance(error, (FileProblem, MissingExtra)) else 3, str(told)

@@ -81,6 +81,8 @@ def describe(calibrator: Any, one_score: bool | None = None, *, bare: bool = Fal
 
 
 def _of_scores(calibrator: Calibrator, given: Term, one_score: bool, bare: bool) -> Term:
+    if calibrator.inputs == "probabilities" and not bare:  # what rounding left outside; NULL would be lost by it in SQL
+        given = given.clip(0.0, 1.0) if one_score else given.at_least(0.0)
     z = _logits_of_one(given, calibrator.inputs, bare) if one_score else given
     if calibrator.inputs == "probabilities" and not one_score:
         z = given.log().rounded()

@@ -68,6 +68,7 @@ function calibrant(file) {
     log: one(Math.log),
     is_nan: one(Number.isNaN),
     rounded: one(rounded),
+    gridded: one((x) => x + 98304 - 98304), // to multiples of 2^-36
     next_up: one((x) => x * up),
     where: (node, a, b, c) => over(node.width, (j) => (at(a, j) ? at(b, j) : at(c, j))),
     row_max: row(most),

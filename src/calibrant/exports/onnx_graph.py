@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput, import_extra
-from ..formulas.graph import Node
+from ..formulas.graph import GRID, Node
 from .description import Description
 
 __all__ = ["DTYPES", "OPSET", "OnnxGraph", "onnx_model"]
@@ -177,6 +177,11 @@ class OnnxGraph:
         if self.inside is self.outside or self.inside is np.float32:
             return given
         return self.node("Cast", [self.node("Cast", [given], to=self.kinds.FLOAT)], to=self._kind(self.inside))
+
+    def _gridded(self, node: Node, given: str) -> str:
+        if self.inside is np.float32:
+            return given
+        return self.node("Sub", [self.node("Add", [given, self.number(GRID)]), self.number(GRID)])
 
     def _next_up(self, node: Node, given: str) -> str:
         """As a sum: onnxruntime leaves out a product with what is nearly one."""

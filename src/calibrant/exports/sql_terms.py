@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..formulas import Formula
-from ..formulas.graph import Node
+from ..formulas.graph import GRID, Node
 
 __all__ = ["DIALECTS", "Columns", "Dialect", "SqlTerms"]
 
@@ -128,6 +128,9 @@ class SqlTerms:
 
     def _rounded(self, node: Node, a: list[str]) -> list[str]:
         return a
+
+    def _gridded(self, node: Node, a: list[str]) -> list[str]:
+        return [f"(({x} + {self.words.literal(GRID)}) - {self.words.literal(GRID)})" for x in a]
 
     def _next_up(self, node: Node, a: list[str]) -> list[str]:
         return [f"({x} * {self.words.literal(1.0 + 2.0**-52)})" for x in a]

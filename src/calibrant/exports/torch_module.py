@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput, import_extra
-from ..formulas.graph import Node
+from ..formulas.graph import GRID, Node
 from .description import Description, describe
 
 __all__ = ["to_torch", "torch_module"]
@@ -156,6 +156,11 @@ class _TorchGraph:
         if self.dtype is self.torch.float32:
             return given
         return self.method("to", self.method("type_as", given, self.seen), self.dtype)
+
+    def _gridded(self, node: Node, given: Any) -> Any:
+        if self.dtype is self.torch.float32:
+            return given
+        return self.call("sub", self.call("add", given, self.number([GRID])), self.number([GRID]))
 
     def _next_up(self, node: Node, given: Any) -> Any:
         """Larger by a unit of single or double precision; half precision may tie them again, as its softmax would."""

@@ -61,10 +61,11 @@ def one_minus_exp(x: Term) -> Term:
     return (x > 1e-5).where(1.0 - (-x).exp(), x * (1.0 - x * (0.5 - x / 6.0)))
 
 
-def log_odds(z: Term) -> Term:
-    """Return λ_k = z_k - log Σ_{j≠k} exp z_j, in the precision of the scores."""
+def log_odds(z: Term, *, rounded: bool = True) -> Term:
+    """Return λ_k = z_k - log Σ_{j≠k} exp z_j as steps see it: in the precision of the scores, sums on a grid."""
     if z.width == 2:
-        difference = z.formula.once(("log-odds", z.place), lambda: (z.column(1) - z.column(0)).rounded())
+        difference = z.formula.once(("log-odds", z.place), lambda: z.column(1) - z.column(0))
+        difference = difference.rounded() if rounded else difference
         return as_rows([-difference, difference])
     top, first = z.row_max(), z.first_top()
     others = first.where(-np.inf, z)
@@ -73,7 +74,8 @@ def log_odds(z: Term) -> Term:
     share = first.where(0.0, below.exp())
     rest = (others - second.at_least(-1e300)).exp().row_sum()
     most = top - second - rest.log()
-    return first.where(most, below - (1.0 + share.row_sum() - share).log()).rounded()
+    odds = first.where(most, below - (1.0 + share.row_sum() - share).log())
+    return odds.rounded().gridded() if rounded else odds
 
 
 def log1m(p: Term) -> Term:

@@ -13,6 +13,7 @@ meet as NumPy arrays do, one of them being of width 1. The operations are few, s
 ``column``, ``stack``                      one number of a row; rows made of terms of width 1
 ``locate``, ``pick``                       how many of a column's edges are at or below; the entry of its table there
 ``rounded``                                to the precision of the scores, as a comparison in fit has seen them
+``gridded``                                to multiples of 2⁻³⁶, as steps see log-odds; left out in single precision
 ``next_up``                                a number that is larger by about one unit in the last place of that precision
 =========================================  =========================================================================
 """
@@ -26,9 +27,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Formula", "Node", "Number", "Term", "as_rows"]
+__all__ = ["GRID", "Formula", "Node", "Number", "Term", "as_rows"]
 
 Array = NDArray[np.float64]
+GRID = 1.5 * 2.0**16  # added and taken off again, it leaves multiples of 2⁻³⁶ of numbers below 32,000
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,6 +190,10 @@ class Term:
     def rounded(self) -> Term:
         """Return it in the precision of the scores."""
         return self._with("rounded")
+
+    def gridded(self) -> Term:
+        """Return the nearest multiple of 2⁻³⁶: what another order of summing would change is gone."""
+        return self._with("gridded")
 
     def next_up(self) -> Term:
         """Return a number that is larger by about one unit in the last place, for positive ones."""

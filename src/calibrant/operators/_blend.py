@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import keep_top
+from ..arrays import keep_top, rounded_once
 from ..calibrator import Calibrator, Summand
 from ..maps.scaling._linear_stack import LinearMap, LinearStack
 from ..maps.scaling.trivial import Uniform
@@ -29,26 +28,26 @@ class Blend:
         self._level = sum(weight for part, weight in weighed if type(part) is Uniform)
         self._keeps = all(part.traits.preserves_accuracy for part in parts)
         self._groups = _grouped([(part, w) for part, w in weighed if w > 0 and type(part) is not Uniform])
-        answers = self._groups[0].answers if len(self._groups) == 1 else []
-        single = len(answers) == 1 and not self._groups[0].links and self._groups[0].stack is None
-        self._only = answers[0] if single else None
+        others = self._groups[0].others if len(self._groups) == 1 else []
+        single = len(others) == 1 and not self._groups[0].links and self._groups[0].stack is None
+        self._only = others[0] if single else None
 
-    def __call__(self, logits: Floats) -> Floats:
-        """Return the mixture's probabilities."""
+    def __call__(self, logits: Floats, *, precisely: bool = False) -> Floats:
+        """Return the mixture's probabilities; ``precisely``: its parts are computed in double where they need it."""
         logits = np.ascontiguousarray(logits)
         total = np.empty_like(logits)
         total.fill(self._level / logits.shape[1])
         linked: dict[Links, Floats] = {(): logits}
         for group in self._groups:
-            group.add_to(total, _behind(group.links, linked))
+            group.add_to(total, _behind(group.links, linked), precisely)
         return keep_top(total, logits) if self._keeps else total
 
     def link_logits(self, logits: Floats) -> Floats:
         """Return the answer as finite logits; one part that is mixed with the uniform distribution takes one sweep."""
         if self._only is None:
             return finite_logs(self(logits), logits)
-        answer, weight = self._only
-        return finite_logs(answer(logits), logits, weight, self._level / logits.shape[1], keeps_top=self._keeps)
+        last, weight = self._only
+        return finite_logs(last._map(logits), logits, weight, self._level / logits.shape[1], keeps_top=self._keeps)
 
 
 def matrices_of(parts: list[Calibrator]) -> list[Array]:
@@ -62,13 +61,15 @@ class _Group(NamedTuple):
 
     links: Links
     stack: LinearStack | None  # of the linear maps
-    answers: list[tuple[Callable[[Floats], Floats], float]]  # of the others
+    others: list[tuple[Calibrator, float]]
 
-    def add_to(self, total: Floats, rows: Floats) -> None:
-        if self.stack is not None:
+    def add_to(self, total: Floats, rows: Floats, precisely: bool) -> None:
+        if self.stack is not None and precisely:
+            total += rounded_once(self.stack, rows)
+        elif self.stack is not None:
             self.stack.add_to(total, rows)
-        for answer, weight in self.answers:
-            total += answer(rows) * weight
+        for last, weight in self.others:
+            total += (last._map_precisely if precisely else last._map)(rows) * weight
 
 
 def _behind(links: Links, linked: dict[Links, Floats]) -> Floats:
@@ -106,6 +107,6 @@ def _known(map_: Calibrator, known: list[Calibrator]) -> Calibrator:
 
 def _group(links: Links, terms: list[Summand]) -> _Group:
     linear = [(term.last.linear, term.weight) for term in terms if isinstance(term.last, LinearMap)]
-    others = [(term.last._map, term.weight) for term in terms if not isinstance(term.last, LinearMap)]
+    others = [(term.last, term.weight) for term in terms if not isinstance(term.last, LinearMap)]
     stack = LinearStack([one for one, _ in linear], [weight for _, weight in linear]) if linear else None
     return _Group(links, stack, others)

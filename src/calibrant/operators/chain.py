@@ -101,6 +101,9 @@ class Chain(Composition):
     def _map(self, logits: Floats) -> Floats:
         return self.parts_[-1]._map(self._linked(self.parts_[:-1], logits))
 
+    def _map_precisely(self, logits: Floats) -> Floats:
+        return self.parts_[-1]._map_precisely(self._linked(self.parts_[:-1], logits))
+
     def map_behind(self, answer: Floats) -> Floats:
         """Return probabilities from the answer of the first link, as logits; for chains of two links or more."""
         return self.parts_[-1]._map(self._linked(self.parts_[1:-1], answer))

@@ -216,6 +216,9 @@ class Mixture(Composition):
     def _map(self, logits: Floats) -> Floats:
         return self._blend(logits)
 
+    def _map_precisely(self, logits: Floats) -> Floats:
+        return self._blend(logits, precisely=True)
+
     def _summands(self) -> list[Summand]:
         """The terms of all parts; a mixture that keeps the top label stays one: it looks at the sum for that."""
         if self.traits.preserves_accuracy:

@@ -107,6 +107,10 @@ class OneVsRest(Lift):
             "binary", promise, "each class", growth if shared else f"K·{growth}", sees=self.binary_map.traits.sees
         )
 
+    @property
+    def _steep(self) -> bool:
+        return self.binary_map._steep
+
     def predict_marginals(self, scores: Any) -> Floats:
         """Return each class' probability against the rest, before normalisation: (n, K), rows need not sum to 1."""
         return self._marginals(self._scores_to_map(scores).logits)
@@ -221,7 +225,7 @@ class OneVsRest(Lift):
     def _marginals_formula(self, z: Term) -> Term:
         if self._is_binary:
             return self.maps_[0]._formula(z)
-        return self._lifted._lifted_formula(self.maps_, self.groups_, log_odds_formula(z))
+        return self._lifted._lifted_formula(self.maps_, self.groups_, log_odds_formula(z, rounded=not self._steep))
 
     def _stack(self, dtype: Any) -> tuple[Stack, bool]:
         """Return the fitted maps side by side, and whether the top class is kept; made once for a fit and a dtype."""

@@ -119,6 +119,9 @@ class StructuredScaling(Calibrator):
     def _map(self, logits: Floats) -> Floats:
         return self.chain_._map(logits)
 
+    def _map_precisely(self, logits: Floats) -> Floats:
+        return self.chain_._map_precisely(logits)
+
     def _formula(self, z: Term) -> Term:
         return self.chain_._formula(z)
 

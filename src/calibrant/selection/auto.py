@@ -164,6 +164,9 @@ class AutoCalibrator(Calibrator):
     def _map(self, logits: Floats) -> Floats:
         return self.map_._map(logits)
 
+    def _map_precisely(self, logits: Floats) -> Floats:
+        return self.map_._map_precisely(logits)
+
     def _map_logits(self, logits: Floats) -> Floats | None:
         return self.map_._map_logits(logits)
 

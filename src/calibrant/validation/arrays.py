@@ -16,11 +16,13 @@ __all__ = [
     "as_float",
     "as_matrix",
     "as_weights",
+    "held_inside",
     "simplex_tolerance",
 ]
 
 # Rows of real probability files sum to one up to rounding of the file's writer (1.00002 in one of ours).
 SIMPLEX_TOLERANCE = 1e-3
+_ROUNDING = 1e-6  # several times what 1 - p in single precision may be off by, also where it was written to a file
 # A number rounded to eight significant bits is off by 2⁻⁸ of itself at most, and so is a sum of such numbers. Half
 # precision (2⁻¹¹) stays inside the tolerance above.
 BFLOAT16_ROUNDING = 2.0**-8
@@ -38,6 +40,16 @@ def simplex_tolerance(values: Any) -> float:
     kind = getattr(values, "dtype", _DOUBLE)
     coarse = kind is not _DOUBLE and str(kind).endswith("bfloat16")
     return BFLOAT16_ROUNDING if coarse else SIMPLEX_TOLERANCE
+
+
+def held_inside(array: NDArray[np.floating], *, above: bool = False) -> NDArray[np.floating]:
+    """Return probabilities with 0 for what rounding has made negative, and with ``above`` 1 for what it left above one.
+
+    In single precision 1 - p is off by 1e-7; farther than 1e-6 outside nothing is mended.
+    """
+    slightly = (array < 0) & (array >= -_ROUNDING)
+    found = np.where(slightly, array.dtype.type(0), array) if slightly.any() else array
+    return np.where((found > 1) & (found <= 1 + _ROUNDING), array.dtype.type(1), found) if above else found
 
 
 def as_array(values: Any, name: str) -> tuple[NDArray[Any], tuple[Any, ...] | None]:

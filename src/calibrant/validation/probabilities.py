@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .. import _core
 from ..errors import InvalidInput
 from ..threads import get_threads
-from .arrays import SIMPLEX_TOLERANCE, as_array, as_matrix, simplex_tolerance
+from .arrays import SIMPLEX_TOLERANCE, as_array, as_matrix, held_inside, simplex_tolerance
 
 __all__ = ["Probabilities", "as_probabilities", "label_hits", "refuse_swapped"]
 
@@ -30,13 +30,17 @@ class Probabilities:
 def as_probabilities(values: Any, name: str = "y_prob", *, marginals: bool = False) -> Probabilities:
     """Check probabilities: rows on the simplex, or with ``marginals`` per-class values whose sum is free.
 
-    Where rounding by a file's writer left an entry above 1, within the tolerance of a row's sum, it counts as 1.
+    Where rounding by a file's writer left an entry above 1, within the tolerance of a row's sum, it counts as 1, and
+    where the rounding of single precision left one below 0 it counts as 0.
     """
     array, columns = as_matrix(values, name)
     if array.ndim == 1 or array.shape[1] == 1:
         array, columns, marginals = array.reshape(-1, 1), None, True
     tolerance = simplex_tolerance(values)
     top, column, squares, wrong = _core.row_tops(array, tolerance, marginals, get_threads())
+    if wrong >= 0:
+        array = held_inside(array, above=marginals)
+        top, column, squares, wrong = _core.row_tops(array, tolerance, marginals, get_threads())
     _refuse_row(array, wrong, marginals, tolerance, name)
     if np.maximum.reduce(top) > 1:  # what max does, without its detour
         array = np.minimum(array, array.dtype.type(1))
@@ -58,6 +62,9 @@ def label_hits(
     Among equals the earlier column comes first. ``tolerance`` is `simplex_tolerance` of what the user gave.
     """
     hits, wrong = _core.label_hits(values, labels, most, tolerance, marginals, get_threads())
+    if wrong >= 0:
+        values = held_inside(values, above=marginals)
+        hits, wrong = _core.label_hits(values, labels, most, tolerance, marginals, get_threads())
     _refuse_row(values, wrong, marginals, tolerance, name)
     return hits
 

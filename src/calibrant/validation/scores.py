@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .. import _core
 from ..errors import InvalidInput, caution
 from ..threads import get_threads
-from .arrays import SIMPLEX_TOLERANCE, as_matrix, simplex_tolerance
+from .arrays import SIMPLEX_TOLERANCE, as_matrix, held_inside, simplex_tolerance
 
 __all__ = ["Scores", "as_embeddings", "as_scores"]
 
@@ -57,6 +57,9 @@ def as_scores(values: Any, inputs: str, name: str = "scores") -> Scores:
     _refuse_not_finite(array, findings, name)
     array = _of_sensible_size(array, largest, name)
     if inputs == "probabilities":
+        if findings[4] >= 0 and not vector:
+            array = held_inside(array)
+            *findings, _ = _core.scan(array, tolerance, get_threads())
         logits = _log_odds_pair(array, name) if vector else _log_probabilities(array, findings, tolerance, name)
         return Scores(logits, columns, bool(np.isneginf(logits).any()), shape)
     _refuse_probabilities(array, findings, vector, name)
@@ -134,6 +137,8 @@ def _refuse_probabilities(array: NDArray[Any], findings: Sequence[int], vector: 
 
 
 def _log_odds_pair(array: NDArray[np.floating], name: str) -> NDArray[np.floating]:
+    if array.min() < 0 or array.max() > 1:
+        array = held_inside(array, above=True)
     if array.min() < 0 or array.max() > 1:
         row = int(np.flatnonzero((array[:, 0] < 0) | (array[:, 0] > 1))[0])
         raise InvalidInput(

@@ -18,9 +18,9 @@ __all__ = ["command"]
     help=COMMANDS["apply"]
     + "\n\nNames decide which column is which class; files without names go by position. A table (.csv, .tsv, .jsonl, "
     ".parquet, .arrow) keeps its columns, and has new ones behind them: calibrated_CLASS, or calibrated_COLUMN for "
-    "the probability of one event. From .npz, .npy and the like the output holds the probabilities, and the labels "
-    "where FILE has some. A pattern of files, a directory or what is larger than --memory is written file by file, to "
-    "the directory PATH where these are several.",
+    "the probability of one event: fractions, also where FILE has percentages. From .npz, .npy and the like the output "
+    "holds the probabilities, and the labels where FILE has some. A pattern of files, a directory or what is larger "
+    "than --memory is written file by file, to the directory PATH where these are several.",
 )
 @click.argument("calibrator", metavar="MAP")
 @click.argument("file", metavar="FILE")
@@ -49,6 +49,8 @@ def command(calibrator: str, file: str, output: str, prefix: str, names: Any, me
     write_probabilities(output, data, parts, prefix)
     if formulas := [name for name in data.class_names if _is_formula(name)] if _is_text(output) else []:
         say(f"note: to a spreadsheet a name like {formulas[0][:40]} is a formula: import its column as text", run.quiet)
+    if names["percent"]:
+        say("note: the calibrated probabilities are fractions from 0 to 1", run.quiet)
     _tell(calibrator, file, output, {name or "all": len(p) for name, p in parts.items()}, run)
 
 

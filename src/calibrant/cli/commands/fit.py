@@ -22,7 +22,7 @@ __all__ = ["command"]
     shell_complete=method_names,
     help='A map; "a > b" chains two. By default auto, the choice of compare, or ets where rows come in batches.',
 )
-@output_option("Where to save the map; - for standard output.", required=True)
+@output_option("Where to save the map, such as map.calibrant; - for standard output.", required=True)
 @click.option("--set", "pairs", multiple=True, metavar="NAME=VALUE", help="A parameter of the map; may be repeated.")
 @scan_options
 @common

@@ -118,5 +118,5 @@ class BinaryMap(Calibrator):
         return np.stack([1 - second, second], axis=1)
 
     def _formula(self, z: Term) -> Term:
-        second = self._score_formula(log_odds_formula(z).column(1))
+        second = self._score_formula(log_odds_formula(z, rounded=not self._steep).column(1))
         return as_rows([1.0 - second, second])

@@ -36,6 +36,10 @@ class LogisticMap(BinaryMap):
     coefficients_: Array
 
     @property
+    def _steep(self) -> bool:
+        return True
+
+    @property
     def _basis(self) -> Array:
         """(3, d): column i is what coefficient i adds to (a, b, c)."""
         raise NotImplementedError

@@ -55,6 +55,10 @@ class LinearScaling(LinearMap):
     floor_: float
     strength_: Array
 
+    @property
+    def _steep(self) -> bool:
+        return True
+
     def _prior(self, k: int) -> Prior:
         """What is believed of the parameters at strength one."""
         raise NotImplementedError

@@ -107,7 +107,7 @@ class BinwiseTemperatureScaling(Calibrator):
 
     def _formula(self, z: Term) -> Term:
         one = np.zeros(1, dtype=np.int64)
-        odds = z.first_top().where(log_odds(z), -np.inf).row_max()
+        odds = z.first_top().where(log_odds(z, rounded=False), -np.inf).row_max().gridded()
         beta = odds.locate([self.edges_], one).pick([1.0 / self.temperatures_], one)
         return ((z - z.row_max()) * beta).softmax()
 
