@@ -272,3 +272,12 @@ def test_ids_that_name_no_rows_are_refused(ids):
         Pending().predicted(ids, [0.2, 0.3])
     with pytest.raises(InvalidInput, match="ids"):
         Pending().labelled(ids, [0, 1])
+
+
+@pytest.mark.parametrize("name", ["rate", "ridge", "radius", "clip", "width", "alpha"])
+def test_settings_too_small_to_reckon_with_are_refused(name):
+    for value in (1e-320, 1e-15, 0.0):
+        with pytest.raises(CalibrantError, match=name):
+            OnlineRecalibrator(**{name: value})
+    with pytest.raises(CalibrantError, match="alpha"):
+        Monitor(alpha=1e-320)

@@ -104,11 +104,11 @@ class Moments:
         with reading_state("sum of moments"):
             found = cls(**given)
             told = np.array([getattr(found, name) for name in _NUMBERS], dtype=np.float64)
-            good = bool(np.isfinite(told).all()) and found.weight >= 0 and found.squares >= 0 and found.second >= 0
+            good = bool(np.isfinite(told).all()) and found.weight > 0 and found.squares >= 0 and found.second >= 0
             good &= 0 <= found.infinite <= found.weight and not np.isnan(found.least) and type(found.whole) is bool
             slack = 1e-9 * (abs(found.shift) + abs(found.least))
-            good = good and (found.weight == 0 or found.mean >= found.least - slack)
-            good = good and (found.weight == 0 or bool(np.isfinite(found.spread).all()))  # overflows are refused
+            good = good and found.mean >= found.least - slack
+            good = good and bool(np.isfinite(found.spread).all())  # overflows are refused
             if not good or any(isinstance(getattr(found, name), (bool, str)) for name in (*_NUMBERS, "least")):
                 raise FileProblem("this is no sum of moments", seen="numbers that contradict each other")
             return found

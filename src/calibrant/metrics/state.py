@@ -220,11 +220,9 @@ def _pairs_of(sums: Any) -> Pairs:
 
 def _is_empty(part: Part) -> bool:
     """Whether sums are those of no rows, which a state has only where it has no sums."""
-    if isinstance(part, Moments):
-        return not part.weight
     if isinstance(part, GroupCells):
         return any(not group.table.size for group in part.groups)
-    return not part.sums[0].any()
+    return isinstance(part, BinSums) and not part.sums[0].any()
 
 
 def _size(part: Any) -> Any:

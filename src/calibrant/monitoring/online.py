@@ -18,6 +18,8 @@ from .saving import digest_of, read_document, write_document
 
 __all__ = ["Asked", "OnlineRecalibrator"]
 
+_LEAST = 1e-12  # of a setting: one over it is still a number to reckon with
+_NARROWEST = 1e-3  # of a width: there is a cell for every two of so many places
 KIND, FORMAT = "calibrant online recalibration", 1
 TINY = 1e-12  # a probability of 0 that happened costs log(1e12), not infinity, in the running losses
 
@@ -94,8 +96,10 @@ class OnlineRecalibrator:
         limits = {"rate": (rate, 10), "ridge": (ridge, 1e9), "radius": (radius, 1e6), "clip": (clip, 0.5)}
         for name, (value, most) in (limits | {"width": (width, 0.5), "alpha": (alpha, 1)}).items():
             number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not number or not 0 < value <= most or (name == "alpha" and value == 1):
-                raise InvalidInput(f"{name} cannot be used", seen=repr(value)[:40], allowed=f"above 0, to {most:g}")
+            least = _NARROWEST if name == "width" else _LEAST
+            if not number or not least <= value <= most or (name == "alpha" and value == 1):
+                allowed = f"{least:g} to {most:g}"
+                raise InvalidInput(f"{name} cannot be used", seen=repr(value)[:40], allowed=allowed)
         if not isinstance(random_state, (int, np.integer)) or not 0 <= random_state < 2**63:
             raise InvalidInput("random_state cannot be used", seen=repr(random_state)[:40], allowed="a whole number")
         self.answer, self.features, self.clip, self.alpha = answer, features, clip, alpha

@@ -46,7 +46,7 @@ class Settings:
             if getattr(self, name) not in allowed:
                 words = " or ".join(f'"{word}"' for word in allowed)
                 raise InvalidInput(f"{name} is not known", seen=repr(getattr(self, name)), allowed=words)
-        _refuse_number("alpha", self.alpha, 0 < _real(self.alpha) < 1, "a number between 0 and 1, as 0.05")
+        _refuse_number("alpha", self.alpha, 1e-12 <= _real(self.alpha) < 1, "1e-12 to below 1, as 0.05")
         _refuse_number("clip", self.clip, 0 <= _real(self.clip) < 0.5, "a number from 0 to below 0.5, as 1e-6")
         _refuse_number("weight_unit", self.weight_unit, 0 < _real(self.weight_unit) < math.inf, "a positive number")
         for name in ("offsets", "slopes"):
