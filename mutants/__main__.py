@@ -27,7 +27,7 @@ from .in_python import python_changes
 ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / "build" / "mutants"
 ROOMS = ("validation", "passes", "cells", "fits", "metrics", "operators", "maps")  # where numbers are made
-FRESH = 90  # changes of the next seed, tried by --seed: what tests notice that were not written for them
+FRESH = 90  # changes of the next seed, and their first outcomes: what tests notice that were not written for them
 OUTCOMES = ROOT / "mutants" / "outcomes.jsonl"
 
 
