@@ -92,9 +92,9 @@ def _fresh(changes: list[Change], at_first: dict[str, str]) -> list[str]:
     if not tried:
         return []
     return [
-        f"**Of changes that no test had been written for** (another seed; {len(tried)} of {len(changes)} drawn were tried)",
+        f"**Of changes that no test had been written for** (another seed; {len(tried)} of {len(changes)} drawn tried)",
         f"the tests noticed {noticed} ({noticed / len(tried):.1%}); survivors of any kind are not noticed. The share",
-        "above is that of changes whose survivors have been looked at. Since then tests were written for what this second",
+        "above is that of changes whose survivors have been looked at. Since then tests were written for what this",
         "sample showed to be weak (numbers kept from version to version, passes of every search, formulas of other",
         "parameters, refusals); no third sample has been drawn, so what to expect of the next is not known.",
         "",
