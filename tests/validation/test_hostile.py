@@ -68,3 +68,8 @@ def test_weights_keep_their_proportions():
 def test_labels_that_no_integer_holds_are_refused(label):
     with pytest.raises(InvalidInput, match="too large to be labels"):
         calibrant.make("ts").fit(Z, np.where(Y == 0, label, 1.0))
+
+
+def test_ragged_labels_are_refused_by_measure_in_our_words():
+    with pytest.raises(InvalidInput, match="y_true"):
+        calibrant.measure([[0], [1, 0]], [0.2, 0.7])

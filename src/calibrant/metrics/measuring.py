@@ -12,7 +12,7 @@ from ..cells.moments import moments_of
 from ..cells.pairs import Pairs
 from ..errors import FileProblem, InvalidInput, reading_state
 from ..parameters import generator
-from ..validation import as_groups
+from ..validation import as_array, as_groups
 from .decisions.net_benefit import curve_of_decisions
 from .estimators.binned import binned
 from .estimators.curves import ReliabilityCurve, curve_of, smooth_curve
@@ -122,10 +122,11 @@ def measure(
         )
     if profile == "multilabel":
         return _measured_labels(read_labels_of(y_true, y_prob, sample_weight, clusters, classes), settings, groups)
-    if np.ndim(y_true) == 2 and np.shape(y_true)[1] > 1:
+    shape = () if y_true is None else as_array(y_true, "y_true")[0].shape
+    if len(shape) == 2 and shape[1] > 1:
         raise InvalidInput(
             "y_true has a column for each of several events",
-            seen=f"shape {np.shape(y_true)}",
+            seen=f"shape {shape}",
             allowed="one label a row",
             hint='pass profile="multilabel" for events that may happen together, or the class of each row',
         )

@@ -156,7 +156,8 @@ class Optimum:
         values, vectors = np.linalg.eigh(unit[0])
         turned = vectors / scale[0][:, None]
         held = np.einsum("ij,ik,kj->j", turned, self.family.precision, turned)
-        held = held / np.maximum(values, _FLATTEST * values[-1])
+        with np.errstate(over="ignore"):  # a direction that the prior alone decides
+            held = held / np.maximum(values, _FLATTEST * values[-1])
         return float(np.clip(len(held) - held.sum(), _LEAST_PARAMETERS, len(held)))
 
 
