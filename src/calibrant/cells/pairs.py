@@ -118,8 +118,8 @@ class Pairs:
 
     @cached_property
     def order(self) -> NDArray[np.int64]:
-        """The rows by increasing score: sorted once, for everything that needs them so."""
-        return np.argsort(self.scores)
+        """The rows by increasing score, ties as they came: another processor must not resample other rows."""
+        return np.argsort(self.scores, kind="stable")
 
     @property
     def known_order(self) -> NDArray[np.int64] | None:
