@@ -121,7 +121,7 @@ def moments_interval(found: Moments, confidence: float, method: str = "student")
     the ends are those of g, taken back. Losses are skewed to the right, and Student's own interval is too short on
     that side.
     """
-    mean, rows = found.mean, found.rows
+    mean, rows = found.mean, float(found.rows)
     if not np.isfinite(mean) or rows <= 1:
         note = "one cluster has no spread" if method == "clusters" else "one row has no spread"
         return Interval(mean, None, None, confidence, np.nan, 0.0, method, note=note)
