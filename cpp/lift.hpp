@@ -6,10 +6,11 @@
 namespace calibrant {
 
 // out[j] = z[j] - log(sum of exp z over the other classes), never through a saturated probability. Non-decreasing in
-// z[j]. Single precision too is computed in double and rounded once, so that whoever computes it otherwise in double has the
-// same bits. Of more than two classes they are multiples of 2^-36: rows of the same scores in another order, whose sums differ in
-// their last bits, stay together. All kernels that compare log-odds call this one compiled function, so that a score met in a fit and again
-// in a prediction has the same bits. -inf gives -inf; a row with one possible class gives +inf for it.
+// z[j]. Single precision too is computed in double and rounded once, so that whoever computes it otherwise in double has
+// the same bits. Of more than two classes they are multiples of 2^-36: rows of the same scores in another order, whose
+// sums differ in their last bits, stay together. All kernels that compare log-odds call this one compiled function, so
+// that a score met in a fit and again in a prediction has the same bits. -inf gives -inf; a row with one possible class
+// gives +inf for it.
 void log_odds_row(const float* z, std::int64_t k, float* out);
 void log_odds_row(const double* z, std::int64_t k, double* out);
 

@@ -72,6 +72,13 @@ def test_page_and_picture_are_written(state, tmp_path):
     assert picture.read_bytes()[:4] == b"\x89PNG"
 
 
+def test_a_picture_of_another_kind_is_refused_before_anything_is_written(state, tmp_path, capsys):
+    path = write(tmp_path / "a.csv", 3)
+    assert main(["watch", state, path, "--picture", str(tmp_path / "w.xyz")]) == 2
+    assert "a picture ends in .png, .svg, .pdf" in capsys.readouterr().err
+    assert not Path(state).exists()
+
+
 def test_classes_are_put_into_order_by_name(state, tmp_path, capsys):
     rng = np.random.default_rng(0)
     p = rng.dirichlet([1, 1, 1], 200)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInput
+from ..files.reading import stream_bytes
 from ..files.scanned.pipes import copied, is_pipe
 from ..progress import pass_bar
 from ..scanning import Scan, scan, watched
@@ -28,7 +29,7 @@ def scan_data(file: str, names: dict[str, Any], memory: str | None) -> Scan | No
     room = memory_bytes(memory)
     most, held, given = room // _COPIES, None, file
     if file == "-":
-        first = sys.stdin.buffer.read(most)
+        first = stream_bytes(sys.stdin.buffer, most)
         if len(first) < most:
             sys.stdin = io.TextIOWrapper(io.BytesIO(first))  # to be read whole
             return None

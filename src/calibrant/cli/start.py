@@ -10,9 +10,12 @@ _EXTRA = {"click", "jinja2", "matplotlib", "rich"}  # what calibrant[cli] brings
 
 
 def main() -> int:
-    """Run the program, or name the extra that it needs."""
+    """Run the program, or name the extra that it needs; Ctrl-C ends it quietly while it is loaded, too."""
     try:
         from .main import main as run
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        return 130
     except ModuleNotFoundError as error:
         if error.name not in _EXTRA:
             raise

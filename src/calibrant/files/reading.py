@@ -9,9 +9,9 @@ import io
 import os
 import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from ..errors import FileProblem, InvalidInput
 from .array_files import read_npy, read_npz, read_safetensors, read_torch
@@ -21,7 +21,7 @@ from .dataset import Dataset
 from .pieces import Found, Names
 from .text_tables import read_csv, read_jsonl
 
-__all__ = ["FORMATS", "ending", "ending_by_content", "read"]
+__all__ = ["FORMATS", "arriving", "ending", "ending_by_content", "read", "stream_bytes"]
 
 Reader = Callable[[BinaryIO, str, Names], Found]
 _READERS: dict[str, Reader] = {
@@ -113,9 +113,23 @@ def ending_by_content(data: bytes) -> str:
     return ".jsonl" if data.lstrip()[:1] == b"{" else _MAGIC.get(data[:4], ".csv")
 
 
+def arriving(stream: Any) -> Iterator[bytes]:
+    """Yield the bytes of a stream as they come: a plain read may hear a Ctrl-C only when more of them come."""
+    return iter(lambda: stream.read1(1 << 20), b"")
+
+
+def stream_bytes(stream: Any, most: int = sys.maxsize) -> bytes:
+    """Return the bytes of a stream: at least ``most``, or all."""
+    found = io.BytesIO()
+    for piece in arriving(stream):
+        if found.write(piece) and found.tell() >= most:
+            break
+    return found.getvalue()
+
+
 def _bytes(path: str | os.PathLike[str]) -> bytes:
     if os.fspath(path) == "-":
-        return sys.stdin.buffer.read()
+        return stream_bytes(sys.stdin.buffer)
     try:
         with open(path, "rb") as file:
             return file.read()

@@ -15,6 +15,14 @@ from ..output import print_json, print_table, print_words, say
 __all__ = ["command"]
 
 _SETTINGS = ("alpha", "question", "promise", "clip")
+_PICTURES = (".png", ".svg", ".pdf")
+
+
+def _drawable(ctx: click.Context, parameter: click.Parameter, path: str | None) -> str | None:
+    """Refuse a picture of another kind, before the work begins."""
+    if path is not None and not path.lower().endswith(_PICTURES):
+        raise click.UsageError(f"--picture {path}: a picture ends in {', '.join(_PICTURES)}")
+    return writable(ctx, parameter, path)
 
 
 @click.command(
@@ -51,7 +59,7 @@ _SETTINGS = ("alpha", "question", "promise", "clip")
     help='alarm, or a rule such as "gap.low > 0.01"; may be repeated.',
 )
 @click.option("--report", "page", callback=writable, metavar="PATH", help="Write an HTML page.")
-@click.option("--picture", callback=writable, metavar="PATH", help="Write a picture (.png, .svg or .pdf).")
+@click.option("--picture", callback=_drawable, metavar="PATH", help="Write a picture (.png, .svg or .pdf).")
 @data_options
 @common
 def command(
@@ -118,11 +126,14 @@ def _write(monitor: Any, page: str | None, picture: str | None) -> None:
     if picture is not None:
         from matplotlib.figure import Figure
 
+        from ...files.atomic import replacing
         from ...plots import monitor as draw
 
         several = len(monitor.findings().streams) > 1
         size = (7.2, 7.0 if several else 5.2)
-        draw(monitor, figure=Figure(size, layout="constrained")).savefig(picture, dpi=120)
+        drawn = draw(monitor, figure=Figure(size, layout="constrained"))
+        with replacing(picture) as out:
+            drawn.savefig(out, dpi=120, format=picture[-3:].lower())
 
 
 def _print(found: Any) -> None:

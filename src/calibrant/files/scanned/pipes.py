@@ -8,10 +8,10 @@ import shutil
 import tempfile
 import weakref
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from ...errors import FileProblem
-from ..reading import ending_by_content
+from ..reading import arriving, ending_by_content, stream_bytes
 
 __all__ = ["copied", "is_pipe"]
 
@@ -22,7 +22,7 @@ def is_pipe(path: Any) -> bool:
     return place.exists() and not place.is_file() and not place.is_dir()
 
 
-def copied(stream: BinaryIO, first: bytes = b"") -> tuple[str, Any]:
+def copied(stream: Any, first: bytes = b"") -> tuple[str, Any]:
     """Copy ``first`` and what is left of a stream to a temporary file; return its path and what holds it.
 
     When the second is gone, so is the file.
@@ -31,11 +31,11 @@ def copied(stream: BinaryIO, first: bytes = b"") -> tuple[str, Any]:
     path = Path(tempfile.mkdtemp(prefix="calibrant-"))
     weakref.finalize(held, shutil.rmtree, str(path), ignore_errors=True)
     try:
-        first = first or stream.read(1 << 16)
+        first = first or stream_bytes(stream, 1 << 16)
         target = path / f"input{ending_by_content(first)}"
         with contextlib.closing(stream), target.open("wb") as file:
             file.write(first)
-            shutil.copyfileobj(stream, file, 1 << 22)
+            file.writelines(arriving(stream))
     except OSError as error:
         raise FileProblem("cannot copy the stream to a file", seen=error.strerror or str(error)) from error
     return str(target), held
