@@ -146,13 +146,13 @@ def test_all_classes_at_once_are_summed_as_each_by_itself(rng, dtype, weighted, 
 
 
 def test_cells_of_all_classes_are_binned_as_each_by_itself(rng):
-    p, labels = rng.dirichlet(np.ones(3), 4000), rng.integers(0, 3, 4000)
+    p, labels, w = rng.dirichlet(np.ones(3), 4000), rng.integers(0, 3, 4000), rng.random(4000)
     edges = np.linspace(0, 1, 16)
-    found = binned_classes(summed_classes(p, labels, None), edges)
+    found = binned_classes(summed_classes(p, labels, w), edges)
     for column in range(3):
         place = np.minimum((p[:, column] * 15).astype(int), 14)
-        happened = np.bincount(place, labels == column, 15)
-        expected = [np.bincount(place, minlength=15), np.bincount(place, p[:, column], 15), happened]
+        parts = w, w * p[:, column], w * (labels == column), w**2
+        expected = [np.bincount(place, part, 15) for part in parts]
         np.testing.assert_allclose(found[:, column], expected, rtol=1e-9)
 
 

@@ -10,7 +10,7 @@ from scipy.stats import norm
 import calibrant
 from calibrant import metrics
 from calibrant.cells.pairs import Pairs
-from calibrant.cells.summed import SummedCells
+from calibrant.cells.summed import SummedCells, binned_classes, summed_classes
 from calibrant.errors import InvalidInput
 from calibrant.metrics.decisions.net_benefit import curve_of_decisions, net_benefit_influence
 from calibrant.metrics.estimators.cox import calibration_in_the_large
@@ -29,7 +29,7 @@ from calibrant.metrics.inference.cumulative_test import maximum_pvalue, range_pv
 from calibrant.metrics.inference.group_test import group_findings, groups_differ
 from calibrant.metrics.inference.intervals import Interval, frequency_interval
 from calibrant.metrics.inference.means import mean_interval
-from calibrant.metrics.inference.resampling import _counts, _drawn, statistic_of
+from calibrant.metrics.inference.resampling import _counts, _drawn, drawn_classes, resamples_of, statistic_of
 from calibrant.metrics.inference.shape import _fit, _grouped, _likelihood, _log_odds
 from calibrant.metrics.inference.testing import _outcomes, _replicates
 from calibrant.metrics.labelled import _count_slope
@@ -342,6 +342,28 @@ def test_cells_are_drawn_anew_as_many_rows_as_they_hold():
     assert not (drawn % 4).any()
     np.testing.assert_allclose(drawn.mean(axis=0), [400.0, 200.0], rtol=0.01)
     np.testing.assert_allclose(drawn.std(axis=0), [40.0, 4 * np.sqrt(50)], rtol=0.06)
+
+
+@pytest.mark.parametrize("edges", [np.arange(16) / 15, np.array([0.0, 0.123, 0.5, 1.0])])
+def test_classes_are_drawn_together_as_one_by_one(rng, edges):
+    """Sums by bin have the mean of what was seen and, of rows of weight w, the variance Σw²."""
+    p = rng.dirichlet(np.full(3, 0.7), 3000)
+    labels, weights = rng.integers(0, 3, 3000), rng.choice([1.0, 3.0], 3000)
+    cells = summed_classes(p, labels, weights)
+    given = CellForecasts(3000, (cells[0], *cells), {}, np.arange(3), False)
+    seen, drawn = binned_classes(cells, edges), np.array(list(drawn_classes(given, edges, 1500, rng)))
+    np.testing.assert_allclose(drawn.mean(axis=0), seen[:3], rtol=0.02, atol=0.02 * seen[0].mean())
+    one_by_one = np.array([binned_classes(_drawn(given, rng).cells[1:], edges)[:3] for _ in range(1500)])
+    full = seen[0] > 30
+    np.testing.assert_allclose(drawn[:, 0].var(axis=0)[full], seen[3][full], rtol=0.25)
+    np.testing.assert_allclose(drawn.std(axis=0)[:, full], one_by_one.std(axis=0)[:, full], rtol=0.12)
+
+
+def test_many_resamples_of_many_rows_are_still_counted_in_whole_rows():
+    """Together they are more rows than one sample may have, each by itself is not."""
+    cells = SummedCells(np.array([[0.2, 0.8], [2e6, 2e6], [4e5, 1.6e6], [2e6, 2e6]]))
+    found = list(resamples_of(cells.pairs, 50, np.random.default_rng(0)))
+    assert all(many.mass.dtype == np.int64 for many in found)
 
 
 def test_an_interval_is_moved_by_what_the_estimate_is():

@@ -17,7 +17,7 @@ from ..threads import get_threads
 from ..types import Integers
 from .pairs import Pairs
 
-__all__ = ["CELLS", "SummedCells", "binned_classes", "summed", "summed_classes"]
+__all__ = ["CELLS", "SummedCells", "binned_classes", "grid", "summed", "summed_classes"]
 
 Floats = NDArray[np.float64]
 CELLS = 512  # distinct scores that are kept as they are, and steps of the grid beyond: some 10 KB of JSON
@@ -130,13 +130,13 @@ def summed_classes(
 
 
 def binned_classes(parts: Sequence[SummedCells], edges: Floats) -> Floats:
-    """Return (3, classes, bins) sums of weights, scores and outcomes, from the cells of each class."""
-    score, weight, happened, _ = np.concatenate([part.table for part in parts], axis=1)
+    """Return (4, classes, bins) sums of weights, scores, outcomes and Σw², from the cells of each class."""
+    score, weight, happened, squares = np.concatenate([part.table for part in parts], axis=1)
     score, bins = np.clip(score, 0.0, 1.0), len(edges) - 1
     place = np.clip(np.searchsorted(edges, score, side="right") - 1, 0, bins - 1)
     place += bins * np.repeat(np.arange(len(parts)), [part.table.shape[1] for part in parts])
-    sums = [np.bincount(place, part, bins * len(parts)) for part in (weight, weight * score, happened)]
-    return np.asarray(sums, dtype=np.float64).reshape(3, len(parts), bins)
+    sums = [np.bincount(place, part, bins * len(parts)) for part in (weight, weight * score, happened, squares)]
+    return np.asarray(sums, dtype=np.float64).reshape(4, len(parts), bins)
 
 
 def _one_class(p: NDArray[np.floating], labels: Integers, weights: Floats | None, column: int) -> Pairs:

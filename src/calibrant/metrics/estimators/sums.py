@@ -44,7 +44,7 @@ def group_sums(forecasts: Any, view: Any, edges: Edges, threshold: Threshold = N
     if isinstance(forecasts, CellForecasts):
         if floors is not None:
             raise InvalidInput("rows that came in blocks have no threshold", seen=repr(threshold), allowed="None")
-        return binned_classes(forecasts.cells[1:], edges)
+        return binned_classes(forecasts.cells[1:], edges)[:3]
     floors = np.full(forecasts.probabilities.shape[1], -1.0) if floors is None else floors
     rows = forecasts.probabilities, forecasts.labels, forecasts.weights
     return _core.class_bins(*rows, edges, floors, get_threads())

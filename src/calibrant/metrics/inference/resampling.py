@@ -16,19 +16,20 @@ from numpy.typing import NDArray
 
 from ... import _core
 from ...cells.pairs import Pairs, is_whole
-from ...cells.summed import SummedCells
+from ...cells.summed import SummedCells, binned_classes, grid
 from ...threads import get_threads
 from ..views.blocks import CellForecasts
 from ..views.forecasts import Forecasts
 from .replicates import Replicates, prefix
 
-__all__ = ["CUMULATIVE", "Sampling", "is_view", "resampled_choice", "resamples_of", "statistic_of"]
+__all__ = ["CUMULATIVE", "Sampling", "drawn_classes", "is_view", "resampled_choice", "resamples_of", "statistic_of"]
 
 Floats = NDArray[np.float64]
 Statistic = Callable[[Replicates], Floats]
 CUMULATIVE = ("ks", "ecce")  # sums that are resampled, though their norm is the largest
 # Entries of one block of resamples: a few megabytes.
 BLOCK = 1_000_000
+STEPS = 64  # of a class: within one, scores vary by less than a hundredth of what outcomes do, and are drawn together
 
 
 @dataclass(eq=False)
@@ -123,6 +124,24 @@ def _drawn(forecasts: CellForecasts, rng: np.random.Generator) -> CellForecasts:
     return replace(forecasts, cells=cells)
 
 
+def drawn_classes(
+    forecasts: CellForecasts, edges: Floats, resamples: int, rng: np.random.Generator
+) -> Iterator[Floats]:
+    """Yield (3, classes, bins) sums of weights, scores and outcomes of resamples, of all classes at once."""
+    fine, parts, bins = np.union1d(grid(STEPS, 1), edges), forecasts.cells[1:], len(edges) - 1
+    place = np.clip(np.searchsorted(edges, fine[:-1], side="right") - 1, 0, bins - 1)
+    place = (place + bins * np.arange(len(parts))[:, None]).ravel()
+    sums = binned_classes(parts, fine).reshape(4, -1)
+    seen = sums[0] > 0
+    place, (weight, scored, happened, squares) = place[seen], sums[:, seen]
+    own, score = squares / weight, scored / weight  # the weight of one row
+    rows = np.maximum([happened, weight - happened], 0.0) / own
+    for _ in range(resamples):
+        yes, no = rng.poisson(rows) * own
+        drawn = [np.bincount(place, part, bins * len(parts)) for part in (yes + no, (yes + no) * score, yes)]
+        yield np.asarray(drawn, dtype=np.float64).reshape(3, len(parts), bins)
+
+
 def _with_rows(part: SummedCells, table: Floats) -> SummedCells:
     """Return a view as drawn, without its empty cells; as it was where nothing was drawn."""
     kept = table[1] > 0
@@ -163,7 +182,8 @@ def _plain_resamples(
             for values in (counts, counts * pairs.outcomes, counts * (pairs.scores - pairs.outcomes))
         )
         sums = prefix(mass)
-        yield Replicates(shared, sums.astype(np.int64) if is_whole(counts) else sums, prefix(events), prefix(scored))
+        whole = all(map(is_whole, counts))  # each by itself: together they may be more rows than one sample can have
+        yield Replicates(shared, sums.astype(np.int64) if whole else sums, prefix(events), prefix(scored))
 
 
 def statistic_of(options: dict[str, Any]) -> Statistic | None:

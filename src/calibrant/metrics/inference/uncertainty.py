@@ -9,20 +9,21 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ...cells.edges import make_edges
+from ...cells.edges import fixed_edges, make_edges
 from ...cells.pairs import Pairs
 from ..estimators.binned import bin_sums
 from ..estimators.calibration_error import default_norm, error_of, error_of_pairs, option_of
 from ..estimators.crossfit import CrossFit, crossfit_of
 from ..estimators.norms import Norm
-from ..estimators.sums import power_mean
+from ..estimators.sums import FROM_SUMS, error_from_sums, power_mean
+from ..views.blocks import CellForecasts
 from ..views.forecasts import select
 from ..views.thresholds import above
 from .bounds import largest_error, largest_gap_interval
 from .class_test import class_wise_pvalue
 from .intervals import Interval
 from .means import FEW, few_words, rarer
-from .resampling import CUMULATIVE, Sampling, is_view, resampled_choice
+from .resampling import CUMULATIVE, Sampling, drawn_classes, is_view, resampled_choice
 from .testing import sweep_test
 
 __all__ = ["crossfit_interval", "error_interval", "evidence_of", "from_resamples", "largest_mean_gap", "with_evidence"]
@@ -82,6 +83,12 @@ def _resampled(forecasts: Any, pairs: Pairs | None, choice: dict[str, Any], samp
     fast = None if pairs is None else sampling.statistic(pairs, choice)
     if fast is not None:
         return fast
+    if pairs is None and isinstance(forecasts, CellForecasts) and choice["estimator"] in FROM_SUMS:
+        edges = fixed_edges(option_of(choice, "edges"), option_of(choice, "bins"), forecasts.rows)
+        if edges is not None:
+            norm = choice.get("norm") or default_norm(choice["estimator"])
+            drawn = drawn_classes(forecasts, edges, sampling.slow, sampling.rng)
+            return np.array([error_from_sums(sums, choice["estimator"], norm) for sums in drawn])
     if pairs is None or choice.get("squared") or choice.get("threshold") is not None:
         return np.array([error_of(drawn, **choice) for drawn in sampling.forecasts(forecasts)])
     own = {name: value for name, value in choice.items() if name not in ("view", "squared", "threshold")}
