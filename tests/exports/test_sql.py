@@ -118,3 +118,28 @@ def test_names_of_classes_are_quoted_and_stay_apart():
     found = con.execute(map_.to_sql(["a", "b", "c"], table="t"))
     assert [column[0] for column in found.description] == [f"p_{name}" for name in y]
     np.testing.assert_allclose(found.fetchone(), map_.predict_proba([[1.0, 0.5, 0.1]])[0], atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["ts", "irova"])
+def test_many_classes_are_written_a_few_times_each(name):
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(500, 120)) * 3
+    calibrator = quietly(make(name), z, (z / 2 + rng.gumbel(size=z.shape)).argmax(axis=1))
+    columns = [f"s{i}" for i in range(120)]
+    text = calibrator.to_sql(columns, table="t", keep=["id"])
+    assert len(text) < 120 * 6000  # it was 120 times as long when every column was written for every other
+    rows = duckdb.connect()
+    rows.execute(f"create table t(id integer, {', '.join(f'{name} double' for name in columns)})")
+    rows.executemany(
+        f"insert into t values ({', '.join('?' * 121)})", [(i, *row) for i, row in enumerate(z[:5].tolist())]
+    )
+    found = rows.execute(f"select * exclude (id) from ({text}) order by id").fetchall()
+    np.testing.assert_allclose(np.array(found), calibrator.predict_proba(z[:5]), rtol=0, atol=1e-13)
+
+
+def test_a_query_that_is_too_long_is_refused_in_words():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(300, 30))
+    calibrator = quietly(make("hoki"), z, (z + rng.gumbel(size=z.shape)).argmax(axis=1))
+    with pytest.raises(CalibrantError, match="hoki of 30 columns is too long for SQL"):
+        calibrator.to_sql([f"s{i}" for i in range(30)], table="t")

@@ -109,11 +109,19 @@ def _query(calibrator: Any, columns: list[str], words: Dialect, table: str, keep
         raise InvalidInput("one column a class is needed", seen=f"{len(columns)} columns", allowed=str(wanted))
     steps = _Steps(words, table, [*keep, *columns])
     terms = SqlTerms(description.formula, words, Columns([words.number_of(c) for c in columns], steps.name))
-    answers = terms.expressions()
+    try:
+        answers = terms.expressions()
+    except OverflowError as error:
+        raise InvalidInput(
+            f"{description.called} of {wanted} columns is too long for SQL",
+            seen=str(error),
+            hint="export to ONNX, torch or JSON, or another map",
+        ) from error
     bad = " or ".join(f"{c} is null" for c in columns)
     nan = " or ".join(words.is_nan(words.number_of(c)) for c in columns)
+    (no,) = steps.name(len(terms.formula.nodes), 0, [f"case when {bad} then 1 when {nan} then 2 else 0 end"])
     guarded = [
-        f"case when {bad} then null when {nan} then {words.literal(np.nan)} else {answer} end as {words.quote(name)}"
+        f"case {no} when 1 then null when 2 then {words.literal(np.nan)} else {answer} end as {words.quote(name)}"
         for answer, name in zip(answers, [f"p_{c}" for c in description.classes], strict=True)
     ]
     return steps.query([*keep, *guarded])

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..formulas import Formula
+from ..formulas import Formula, Term
 from ..formulas.graph import GRID, Node
 
 __all__ = ["DIALECTS", "Columns", "Dialect", "SqlTerms"]
@@ -70,7 +70,8 @@ class SqlTerms:
     """The texts of every node, a text a column."""
 
     def __init__(self, formula: Formula, words: Dialect, columns: Columns) -> None:
-        self.formula, self.words, self.columns = formula, words, columns
+        self.formula = formula if columns.keep is None else _spelt_out(formula)
+        self.words, self.columns = words, columns
         self.texts: list[list[str]] = []
         self.levels: list[int] = []
 
@@ -92,10 +93,11 @@ class SqlTerms:
         return self.texts[self.formula.output]
 
     def _times(self, place: int) -> int:
-        """How often a node writes the texts of another: rows and tables do so many times."""
-        heavy = {"softmax", "first_top", "pick", "matmul"}
-        users = [node.op for node in self.formula.nodes if place in node.inputs]
-        return 3 if heavy & set(users) or "locate" in users else 1
+        """How often a node writes the texts of another: rows and tables do so many times, and one number for all."""
+        heavy = {"softmax", "first_top", "first_place", "pick", "matmul", "locate"}
+        width = self.formula.nodes[place].width
+        users = [node for node in self.formula.nodes if place in node.inputs]
+        return 3 if any(node.op in heavy or node.width > width for node in users) else 1
 
     def _input(self, node: Node) -> list[str]:
         return self.columns.texts
@@ -142,19 +144,22 @@ class SqlTerms:
         return [f"least({', '.join(a)})" if len(a) > 1 else a[0]]
 
     def _row_sum(self, node: Node, a: list[str]) -> list[str]:
-        return [f"({' + '.join(a)})"]
+        return [_total(a)]
 
     def _first_top(self, node: Node, a: list[str]) -> list[str]:
         top = self._row_max(node, a)[0]
         cases = " ".join(f"when {x} = {top} then {j}" for j, x in enumerate(a))
         return [f"((case {cases} end) = {j})" for j in range(node.width)]
 
+    def _first_place(self, node: Node, a: list[str], top: list[str]) -> list[str]:
+        return [f"(case {' '.join(f'when {x} = {top[0]} then {j}' for j, x in enumerate(a))} end)"]
+
     def _softmax(self, node: Node, a: list[str]) -> list[str]:
-        return [f"(1e0 / ({' + '.join('1e0' if x is y else _exp(f'({y} - {x})') for y in a)}))" for x in a]
+        return [f"(1e0 / {_total(['1e0' if x is y else _exp(f'({y} - {x})') for y in a])})" for x in a]
 
     def _matmul(self, node: Node, a: list[str]) -> list[str]:
         matrix = node.values["matrix"]
-        return [f"({' + '.join(f'{x} * {self._number(m)}' for x, m in zip(a, row, strict=True))})" for row in matrix.T]
+        return [_total([f"{x} * {self._number(m)}" for x, m in zip(a, row, strict=True)]) for row in matrix.T]
 
     def _number(self, value: float) -> str:
         return f"({self.words.literal(float(value))})"
@@ -192,8 +197,36 @@ class SqlTerms:
 _TRUTHS = {"greater_equal", "greater", "equal", "is_nan", "first_top", "constant", "input", "locate"}
 
 
+def _spelt_out(formula: Formula) -> Formula:
+    """Return it with what writes every column for every column in steps that each write a column once."""
+    new = Formula(formula.nodes[0].width)
+    terms = [new.input]
+    for node in formula.nodes[1:]:
+        given = [terms[i] for i in node.inputs]
+        if node.op == "softmax":
+            terms.append(_shares((given[0] - given[0].row_max()).exp()))
+        elif node.op == "first_top":
+            terms.append(new.add("first_place", [given[0], given[0].row_max()], 1).equals(np.arange(float(node.width))))
+        else:
+            terms.append(new.add(node.op, given, node.width, **node.values))
+    new.output = terms[formula.output].place
+    return new
+
+
+def _shares(parts: Term) -> Term:
+    return parts / parts.row_sum()
+
+
 def _exp(x: str) -> str:
     return f"exp(greatest(least({x}, {_FAR}), -{_FAR}))"
+
+
+def _total(parts: list[str]) -> str:
+    """Return a sum, halved where it is long: DuckDB refuses expressions that are 1,000 deep."""
+    if len(parts) <= 100:
+        return f"({' + '.join(parts)})"
+    middle = len(parts) // 2
+    return f"({_total(parts[:middle])} + {_total(parts[middle:])})"
 
 
 def _wide(width: int, texts: list[str]) -> list[str]:
