@@ -141,7 +141,9 @@ def _answer(given: Any) -> Any:
     for answer in (online.predict(p[:, 2]), online.step((y == 2).astype(int), p[:, 2])):
         if not ((answer >= 0) & (answer <= 1)).all():
             raise Finding(f"an online map answers {answer.min()} to {answer.max()}")
-    return online
+    if np.isnan([online.gain, online.log_e, online.regret_bound()]).any():
+        raise Finding("an online map's figures are NaN")
+    return f"{online.advice()} {online!r}"
 
 
 def _wait(given: Any) -> Any:

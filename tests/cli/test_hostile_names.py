@@ -1,16 +1,20 @@
 """Names of classes that a terminal would obey are shown instead."""
 
 import csv
+import json
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from calibrant import report
 from calibrant.cli.commands.apply import _is_formula
-from calibrant.cli.main import program
+from calibrant.cli.main import main, program
 from calibrant.cli.output import visible
+from calibrant.monitoring import Monitor
 
 NAMES = ["<script>alert(1)</script>", "=cmd()", "x" * 10_000, "a\nb", "\u202eabc", "\x1b[31mred\x07"]
+FORMULAS = [r"$\frac{$", "$x_{", "{{7*7}}"]  # of matplotlib and of templates
 
 
 @pytest.fixture
@@ -73,3 +77,55 @@ def test_a_page_escapes_names(table):
 def test_visible_text_is_printable(name):
     assert visible(name, kept="").isprintable()
     assert visible("plain, ∞ and é") == "plain, ∞ and é"
+
+
+@pytest.fixture(scope="module")
+def grouped(tmp_path_factory):
+    """One event; every row has a group and a batch of a hostile name, and the last batches are wrong."""
+    rng, names, path = np.random.default_rng(0), [*FORMULAS, *NAMES], tmp_path_factory.mktemp("groups") / "g.csv"
+    p = rng.beta(2, 4, 900)
+    y = rng.random(900) < np.where(np.arange(900) < 300, p, p / 3)
+    with open(path, "w", newline="") as file:
+        out = csv.writer(file)
+        out.writerow(["prob", "y", "site", "day"])
+        out.writerows([a, int(b), names[i % 9], names[i // 100]] for i, (a, b) in enumerate(zip(p, y, strict=True)))
+    return path
+
+
+def commands(path, out):
+    """What tells names of groups and batches: on the terminal, on a page, in a picture."""
+    page, picture, state = out / "page.html", out / "picture.svg", out / "state.json"
+    drawn = ("--report", page, "--picture", picture)
+    return {
+        "groups": ("measure", path, "--groups", "site"),
+        "risk": ("report", path, "--profile", "risk", "--groups", "site", "-o", page),
+        "forecast": ("report", path, "--profile", "forecast", "--groups", "site", "-o", page),
+        "watch": ("watch", state, path, "--groups", "site", "--batch", "day", *drawn),
+    }
+
+
+@pytest.mark.parametrize("which", ["groups", "risk", "forecast", "watch"])
+def test_names_of_groups_and_batches_are_text_everywhere(grouped, tmp_path, which):
+    shown = run(*commands(grouped, tmp_path)[which])
+    assert all(c.isprintable() or c == "\n" for c in shown)
+    assert max(map(len, shown.splitlines())) < 2000
+    for made in tmp_path.glob("p*"):
+        text = made.read_text()
+        assert "<script>alert(1)" not in text
+        assert all(c.isprintable() or c in "\n\t" for c in text)
+        assert made.suffix == ".svg" or all(name in text for name in FORMULAS)
+
+
+def test_half_a_character_is_refused_by_the_line_it_is_in(tmp_path, capsys):
+    """JSON can write one, and no table could: the error comes before the work."""
+    lines = [{"p_a": 0.4, "p_b": 0.6, "label": "a"}, {"p_a": 0.4, "p_b": 0.6, "label": "\ud800"}]
+    (tmp_path / "half.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    assert main(["measure", str(tmp_path / "half.jsonl"), "--kind", "probs"]) == 4
+    assert "line 2 is not JSON" in capsys.readouterr().err
+
+
+def test_a_monitor_keeps_names_that_are_no_characters(tmp_path):
+    Monitor().update([0, 1], [0.2, 0.7], groups=["\ud800", "b"]).save(tmp_path / "m.json")
+    assert "group \ud800" in [one.name for one in Monitor.load(tmp_path / "m.json").findings().streams]
+    report(Monitor.load(tmp_path / "m.json"), tmp_path / "m.html")
+    assert "\\ud800" in (tmp_path / "m.html").read_text()

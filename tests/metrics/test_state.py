@@ -309,3 +309,10 @@ def test_sums_of_no_rows_are_refused(rng, name):
         told["part"]["sums"] = (0 * np.array(told["part"]["sums"])).tolist()
     with pytest.raises(CalibrantError, match="this is no"):
         State.from_dict(told)
+
+
+def test_a_state_refuses_a_figure_that_its_rows_do_not_have():
+    """As the function does: scores that are all one have no slope, rows of one outcome no area."""
+    for name, y in (("calibration_slope", [0, 1, 1, 0]), ("auroc", [1, 1, 1, 1])):
+        with pytest.raises(InvalidInput, match="is not defined for these rows"):
+            metrics.state(name).update(y, [0.3] * 4).finalise()

@@ -143,6 +143,8 @@ def test_forged_and_foreign_states_are_refused():
     forgeries = [
         lambda d: d["theta"].append(1.0),
         lambda d: d.update(theta=[1e9, 0.0]),
+        lambda d: d.update(theta=[1e300, 0.0]),
+        lambda d: d["sums"].update(gradient=[1e300, 0.0]),
         lambda d: d.update(curve=[[0.0, 0.0], [0.0, 0.0]]),
         lambda d: d["settings"].update(answer="x"),
         lambda d: d["sums"].update(rows=-1),

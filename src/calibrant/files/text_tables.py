@@ -188,6 +188,8 @@ def jsonl_table(path: str, numbered: Sequence[tuple[int, str]]) -> Table:
 def _object(path: str, line: int, words: str) -> dict[str, Any]:
     try:
         row = json.loads(words)
+        if "\\ud" in words.lower():  # may be half a character, which no file could be written with
+            json.dumps(row, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise FileProblem(f"{path}: line {line} is not JSON", seen=str(error)[:120]) from error
     if not isinstance(row, dict):

@@ -156,6 +156,13 @@ class Metric:
         """Return the figure of what a state has kept."""
         raise NotImplementedError
 
+    def defined(self, value: float) -> float:
+        """Return a figure, and refuse one that its rows do not have."""
+        if value != value:
+            hint = "an area needs both outcomes, a slope scores that differ; measure says which figures there are"
+            raise InvalidInput(f"{self.name} is not defined for these rows", hint=hint)
+        return value
+
     def interval(self, forecasts: Any, confidence: float, sampling: Sampling, **options: Any) -> Interval:
         """Return the figure of validated forecasts with its interval."""
         raise NotImplementedError

@@ -79,7 +79,7 @@ class State:
     def finalise(self, **options: Any) -> float:
         """Return the figure of all rows so far."""
         found = {name: value for name, value in {**self.options, **options}.items() if name != "marginals"}
-        return self.metric.value(self._known(), **found)
+        return self.metric.defined(self.metric.value(self._known(), **found))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists, strings and numbers, as JSON can hold them."""

@@ -329,11 +329,7 @@ def _public(row: Metric) -> Callable[..., float]:
     """Return the metric as a function of labels and probabilities: its state, run once."""
 
     def metric(y_true: Any, y_prob: Any, *, sample_weight: Any = None, classes: Any = None, **options: Any) -> float:
-        value = row.of(row.read(y_true, y_prob, sample_weight, classes, options), **options)
-        if value != value:
-            hint = "an area needs both outcomes, a slope scores that differ; measure says which figures there are"
-            raise InvalidInput(f"{row.name} is not defined for these rows", hint=hint)
-        return value
+        return row.defined(row.of(row.read(y_true, y_prob, sample_weight, classes, options), **options))
 
     said = row.words.format(said="scores", seen="frequency")
     metric.__name__ = metric.__qualname__ = row.name

@@ -22,6 +22,7 @@ _LEAST = 1e-12  # of a setting: one over it is still a number to reckon with
 _NARROWEST = 1e-3  # of a width: there is a cell for every two of so many places
 KIND, FORMAT = "calibrant online recalibration", 1
 TINY = 1e-12  # a probability of 0 that happened costs log(1e12), not infinity, in the running losses
+_MOST = 1e100  # of a number of a state: its square can be computed
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,7 +281,7 @@ class OnlineRecalibrator:
     def _refuse_nonsense(self) -> None:
         s, tally = self._sums, self._tally
         told = [s.weight, s.raw, s.base, s.tops, s.answered, s.highest, s.slope]
-        good = all(isinstance(v, (int, float)) and math.isfinite(v) for v in told)
+        good = all(isinstance(v, (int, float)) and abs(v) < _MOST for v in told)
         good = good and all(isinstance(v, int) and v >= 0 for v in (s.rows, s.asked))
         good = good and bool((tally.came >= 0).all() and (tally.came <= tally.seen + 1e-9).all())
         good = good and float(np.linalg.norm(self.theta)) <= self.radius * (1 + 1e-9)
@@ -343,6 +344,6 @@ def _choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
 
 def _numbers(values: Any, shape: tuple[int, ...]) -> Array:
     found = np.asarray(values, dtype=np.float64)
-    if found.shape != shape or not np.isfinite(found).all():
-        raise ValueError("a list of another size, or without finite numbers")
+    if found.shape != shape or not (np.abs(found) < _MOST).all():
+        raise ValueError("a list of another size, or without numbers that can be computed with")
     return found

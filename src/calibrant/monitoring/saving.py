@@ -34,7 +34,7 @@ KIND = "calibrant monitor"
 def write_document(path: str | os.PathLike[str], document: dict[str, Any]) -> None:
     """Write a state; a kill at any moment leaves the old file or the new one."""
     with replacing(path) as out:
-        out.write((json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n").encode())
+        out.write((json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n").encode(errors="surrogatepass"))
 
 
 def read_document(path: str | os.PathLike[str], most: int | None = MOST_BYTES) -> Any:
@@ -81,7 +81,9 @@ def state_to(state: State) -> dict[str, Any]:
 
 def digest_of(body: Any) -> str:
     """Return a digest of plain values, against damage; it is no signature."""
-    return hashlib.sha256(json.dumps(body, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:32]
+    return hashlib.sha256(
+        json.dumps(body, sort_keys=True, ensure_ascii=False).encode(errors="surrogatepass")
+    ).hexdigest()[:32]
 
 
 def _finite(value: Any) -> Any:

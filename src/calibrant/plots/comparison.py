@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .style import AFTER, LINES, axes, dress, ink, legend
+from .style import AFTER, LINES, axes, dress, ink, legend, named
 
 __all__ = ["comparison", "learning_curve"]
 
@@ -27,8 +27,8 @@ def comparison(found: Any, *, metric: str = "nll", ax: Any = None) -> Any:
     for place, row in zip(places, rows, strict=True):
         if row.name == found.best_:
             ax.plot(gaps[place].value, place, "o", markersize=11, markerfacecolor="none", color=ink(ax))
-    ax.set_yticks(places, [row.name for row in rows])
-    ax.set_xlabel(f"held-out {metric}, difference to {reference} (95 % interval)")
+    ax.set_yticks(places, [named(row.name) for row in rows])
+    ax.set_xlabel(f"held-out {metric}, difference to {named(reference)} (95 % interval)")
     ax.locator_params(axis="x", nbins=5)
     return dress(ax)
 
@@ -42,7 +42,7 @@ def learning_curve(found: Any, *, ax: Any = None) -> Any:
         errors = [1.96 * e.error for e in curve.estimates]
         shape = {"color": colour, "linestyle": style, "marker": marker, "markersize": 4, "elinewidth": 0.8}
         aside = 1.03 ** (i - (len(found.curves) - 1) / 2)  # so that intervals at one size stand side by side
-        ax.errorbar([aside * size for size in curve.sizes], values, errors, label=curve.name, **shape)
+        ax.errorbar([aside * size for size in curve.sizes], values, errors, label=named(curve.name), **shape)
     ax.set_xscale("log")
     sizes = sorted({size for curve in found.curves for size in curve.sizes})
     ax.set_xticks(sizes, [f"{size:,}" for size in sizes])

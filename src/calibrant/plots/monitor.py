@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .style import AFTER, BEFORE, dress, ink, legend, new_figure
+from .style import AFTER, BEFORE, dress, ink, legend, named, new_figure
 
 __all__ = ["monitor"]
 
@@ -55,7 +55,7 @@ def _evidence(ax: Any, found: Any, told: Any) -> None:
     if told.alarmed is not None:
         at = told.alarmed
         ax.plot(at.batch, min(at.log_e / math.log(10), CAP), "v", color=BEFORE, markersize=9)
-        _say(ax, f"alarm: {at.label}", at.batch, min(max(at.log_e / math.log(10), level), CAP))
+        _say(ax, f"alarm: {named(at.label)}", at.batch, min(max(at.log_e / math.log(10), level), CAP))
         ax.axvspan(at.onset - 0.5, at.batch, color=BEFORE, alpha=0.12, linewidth=0)
     if heights and max(heights) == CAP:
         ax.set_ylim(top=CAP + 0.8)
@@ -106,6 +106,7 @@ def _streams(ax: Any, told: Any) -> None:
         ax.plot(one.gap, place, "s" if one.blamed else "o", color=colour, markersize=5)
     ax.axvline(0, color=ink(ax), linestyle=(0, (1, 2)), linewidth=0.8)
     ax.set_ylim(-0.6, len(shown) - 0.4)
-    ax.set_yticks(range(len(shown)), [one.name + (" (alarm)" if one.blamed else "") for one in shown], fontsize="small")
+    names = [named(one.name) + (" (alarm)" if one.blamed else "") for one in shown]
+    ax.set_yticks(range(len(shown)), names, fontsize="small")
     rest = len(told.streams) - len(shown)
     ax.set_xlabel("observed - expected a row, all batches" + (f"; {rest} more not shown" if rest else ""))

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..errors import import_extra
 
-__all__ = ["AFTER", "BEFORE", "LINES", "axes", "dress", "ink", "legend", "new_figure"]
+__all__ = ["AFTER", "BEFORE", "LINES", "axes", "dress", "ink", "legend", "named", "new_figure"]
 
 BEFORE, AFTER = "#d55e00", "#0072b2"  # Okabe and Ito; apart in grey too, and every mark has a shape of its own
 LINES = (
@@ -47,6 +47,12 @@ def dress(ax: Any) -> Any:
 def legend(ax: Any, **places: Any) -> None:
     """Name the lines, on the Axes' own ground so that marks behind do not disturb."""
     ax.legend(fontsize="small", labelcolor=ink(ax), facecolor=ax.get_facecolor(), edgecolor="none", **places)
+
+
+def named(name: str, most: int = 30) -> str:
+    """Return a name of the user's as text of a picture: short, no formula, what is no character written out."""
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name[:most])
+    return shown.replace("$", r"\$") + ("…" if len(name) > most else "")
 
 
 def ink(place: Any) -> str:

@@ -112,7 +112,7 @@ def report(
 
 
 # Control characters and marks of direction, which names may hold: written out, as in a JSON string, and not obeyed.
-_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def _template(name: str) -> Any:
