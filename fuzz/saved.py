@@ -45,6 +45,7 @@ OPERATORS: dict[str, Any] = {
     "shifted": lambda: calibrant.PriorShift(calibrant.make("ts > vector")),
     "many labels": lambda: calibrant.MultiLabel(calibrant.BetaCalibration()),
     "groups": lambda: calibrant.ByGroup(calibrant.make("ts")),
+    "many groups": lambda: calibrant.Multicalibrated(calibrant.make("platt")),
 }
 
 
@@ -71,7 +72,7 @@ def saved(name: str, k: int) -> bytes:
         if name not in OPERATORS:
             return to_bytes(calibrant.make(name).fit(z, y))
         made = OPERATORS[name]()
-        if name == "groups":
+        if name in ("groups", "many groups"):
             return to_bytes(made.fit(z, y, groups=_groups(len(y))))
         return to_bytes(made.fit(z, np.eye(k)[y] if name == "many labels" else y))
 
@@ -98,12 +99,21 @@ def case(rng: Rng) -> str:
     width = loaded.n_features_in_
     if width != k:
         raise Finding(f"{name}: a map of {width} columns came out of one of {k}")
-    given = {"groups": _groups(len(x))} if isinstance(loaded, calibrant.ByGroup) else {}
+    given = {"groups": _groups(len(x))} if isinstance(loaded, (calibrant.ByGroup, calibrant.Multicalibrated)) else {}
     answer = attempt(lambda: loaded.predict_proba(x, **given))
     if not isinstance(answer, BaseException):
         _check(answer, loaded, len(x), name)
     same(answer, attempt(lambda: loaded.predict_proba(x, **given)), name)
     attempt(lambda: loaded.predict(x, **given))
+    attempt(lambda: f"{loaded!r} {loaded.fit_report_}")
+    if rng.random() < 0.1:
+        attempt(lambda: calibrant.estimate_performance(loaded, x))
+        attempt(lambda: calibrant.export(loaded, ROOM / "map.json"))
+        attempt(lambda: loaded.save(ROOM / "again.calibrant"))
+    if hasattr(loaded, "predict_interval"):
+        low, high = getattr(loaded, "predict_interval")(x)  # noqa: B009  pyright does not know it
+        if not ((low >= 0) & (low <= high) & (high <= 1)).all():
+            raise Finding(f"{name}: intervals from {np.min(low)} to {np.max(high)}")
     return name
 
 

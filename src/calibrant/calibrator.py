@@ -356,7 +356,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         return list(cls._parameter_names)
 
     def _check_parameters(self) -> None:
-        check_parameters(self, {"inputs": OneOf("logits", "probabilities"), **self._constraints})
+        own = {"inputs": OneOf("logits", "probabilities"), "saturated": OneOf("small", "exact")}
+        check_parameters(self, own | dict(self._constraints))
 
     def _read(self, scores: Any) -> Scores:
         return as_embeddings(scores) if self._needs == "embeddings" else as_scores(scores, self.inputs)

@@ -228,3 +228,31 @@ def test_groups_that_contradict_themselves_are_refused(tmp_path, key, change):
     setattr(fitted, key, change(getattr(fitted, key)))
     with pytest.raises(CalibrantError, match="ByGroup"):
         read(tmp_path, to_bytes(fitted))
+
+
+def test_numbers_of_a_report_are_numbers_that_can_be_told(files, tmp_path):
+    for name, value in (("loss_after", 2**70), ("iterations", 2**63)):
+        document, tensors = unpack(files["ts"], "")
+        document["calibrator"]["map"]["state"]["fit_report_"]["report"][name] = value
+        with pytest.raises(FileProblem, match=name):
+            read(tmp_path, pack(document, tensors))
+    document["calibrator"]["map"]["state"]["fit_report_"] = None
+    with pytest.raises(FileProblem, match="no fitted calibrator"):
+        read(tmp_path, pack(document, tensors))
+
+
+def test_an_interval_that_ends_before_it_begins_is_refused(tmp_path):
+    document, tensors = unpack(to_bytes(calibrant.VennAbers().fit(Z[:, :2], Z[:, 1] > Z[:, 0] + 0.1)), "")
+    state = document["calibrator"]["map"]["state"]
+    state["lower_"], state["upper_"] = state["upper_"], state["lower_"]
+    with pytest.raises(FileProblem, match="above upper_"):
+        read(tmp_path, pack(document, tensors))
+
+
+def test_what_zeros_are_read_as_is_one_of_two(files, tmp_path):
+    with pytest.raises(InvalidInput, match="saturated"):
+        calibrant.make("ts", saturated="exakt").fit(Z, Y)
+    document, tensors = unpack(files["ts"], "")
+    document["calibrator"]["map"]["parameters"]["saturated"] = []
+    with pytest.raises(FileProblem, match="saturated"):
+        read(tmp_path, pack(document, tensors))

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit, softmax
 from sklearn.metrics import confusion_matrix, log_loss, roc_auc_score
 
-from calibrant import CalibrantError, CalibrationWarning, estimate_performance, make
+from calibrant import CalibrantError, CalibrationWarning, MultiLabel, PlattScaling, estimate_performance, make
 
 
 def fit(map_, *data):
@@ -73,3 +73,22 @@ def test_weights_say_how_many_rows_they_leave():
     assert "effective" in str(few)
     with pytest.raises(CalibrantError, match="needs a fitted map"):
         estimate_performance(object(), p)
+
+
+def test_labels_that_do_not_exclude_each_other_are_refused():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(60, 3))
+    labels = (rng.random((60, 3)) < expit(z)).astype(int)
+    map_ = fit(MultiLabel(PlattScaling()), z, labels)
+    with pytest.raises(CalibrantError, match="exclude each other"):
+        estimate_performance(map_, z)
+
+
+@pytest.mark.filterwarnings("error")
+def test_rows_that_all_have_one_loss_have_an_interval_of_no_width():
+    """Uniform probabilities: a variance that rounding leaves below zero is zero."""
+    z = np.random.default_rng(0).normal(size=(50, 3))
+    for k in (2, 3):
+        found = estimate_performance(make("uniform").fit(z[:, :k], np.arange(50) % k), z[:1, :k])
+        assert found.log_loss.value == pytest.approx(np.log(k))
+        assert found.log_loss.low == pytest.approx(found.log_loss.high, abs=1e-7)

@@ -73,7 +73,7 @@ def read_map(path: str | os.PathLike[str]) -> Any:
     try:
         refuse_depth(document["calibrator"])
         fitted = decode(document["calibrator"], tensors)
-        if not hasattr(fitted, "fit_report_"):
+        if getattr(fitted, "fit_report_", None) is None:
             raise FileProblem("its contents are no fitted calibrator", seen=type(fitted).__name__)
         _check(fitted)
     except CalibrantError as error:

@@ -180,7 +180,10 @@ def _report(tree: Any, tensors: Tensors) -> FitReport:
     report = FitReport(**known)
     for name, kinds in _REPORT_KINDS.items():
         value = getattr(report, name)
-        if not isinstance(value, kinds) or (isinstance(value, tuple) and not all(type(v) is str for v in value)):
+        good = isinstance(value, kinds) and (
+            not isinstance(value, _NUMBER) or abs(value) < 2**62 or type(value) is float
+        )
+        if not good or (isinstance(value, tuple) and not all(type(v) is str for v in value)):
             raise FileProblem(f"the report of the fit has no usable {name}", seen=f"{value!r:.60}")
     return report
 

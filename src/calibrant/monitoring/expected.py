@@ -94,6 +94,12 @@ def estimate_performance(
     """
     if not hasattr(map, "predict_proba"):
         raise InvalidInput("estimate_performance needs a fitted map", seen=type(map).__name__)
+    if not getattr(map, "_sums_to_one", True):
+        raise InvalidInput(
+            "estimate_performance is for classes that exclude each other",
+            seen=type(map).__name__,
+            hint="ask for each label by itself: p expects p events",
+        )
     p = np.asarray(map.predict_proba(scores), dtype=np.float64)
     given = as_weights(sample_weight, len(p))
     w = np.ones(len(p)) if given is None else given
@@ -120,7 +126,7 @@ def estimate_performance(
 
 def _figure(share: Array, mean: Array, variance: Array, low: float = -np.inf, high: float = np.inf) -> Figure:
     """Return Σ s m with the interval of independent labels: ± z √(Σ s² v)."""
-    value, error = float(share @ mean), float(np.sqrt(share**2 @ variance))
+    value, error = float(share @ mean), float(np.sqrt(max(share**2 @ variance, 0.0)))  # of p = 1 + a last bit
     return Figure(value, max(value - _Z * error, low), min(value + _Z * error, high))
 
 

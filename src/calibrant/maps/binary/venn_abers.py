@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ... import _core
 from ...arrays import log_odds
 from ...cells.fine import FineCells, cells_of_groups
+from ...errors import InvalidInput
 from ...fits.report import FitReport
 from ...invariants import Values
 from ...parameters import AnyOf, Integer, Number, OneOf
@@ -83,6 +84,11 @@ class VennAbers(TableMap):
         self.loss = loss
         self.unit = unit
         super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+
+    def _check_state(self) -> None:
+        """No interval ends before it begins."""
+        if (self.lower_ > self.upper_).any():
+            raise InvalidInput("VennAbers.lower_ is not usable: it is above upper_")
 
     def predict_interval(self, scores: Any) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
         """Return (p₀, p₁) of the second class: two arrays of shape (n,)."""
