@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import click
 
+from .output import say
+
 __all__ = [
     "PROFILES",
     "Run",
@@ -86,6 +88,7 @@ _DATA_OPTIONS = [
     click.option("--groups", metavar="NAME", help="Key or column of the groups of the rows."),
     click.option("--clusters", metavar="NAME", help="Key or column of what rows have in common: a patient, a prompt."),
     click.option("--part", metavar="NAME", help="Use this part of a split, or this set, alone."),
+    click.option("--event", metavar="LABEL", help="The label whose probability a single column of scores holds."),
     click.option("--percent", is_flag=True, help="Probabilities are written as percentages."),
     click.option("--allow-torch", is_flag=True, help="Read .pt files, with torch's weights-only loader."),
 ]
@@ -94,7 +97,8 @@ _DATA_OPTIONS = [
 def data_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say what is what in a data file; the command receives them as ``names``."""
 
-    keys = ("kind", "scores", "labels", "embeddings", "weights", "groups", "clusters", "part", "percent", "allow_torch")
+    keys = ("kind", "scores", "labels", "embeddings", "weights", "groups", "clusters", "part")
+    keys += ("event", "percent", "allow_torch")
 
     @functools.wraps(function)
     def wrapped(**keywords: Any) -> Any:
@@ -172,7 +176,14 @@ def read_data(path: str, names: dict[str, Any], **how: Any) -> Any:
     """Read a data file with the names the user gave; ``how`` is ``every_part`` and ``several`` of `calibrant.files`."""
     from ..files import read
 
-    return read(path, **names, **how)
+    data = read(path, **names, **how)
+    if data.event is not None and str(data.classes[0]).lower() not in _NOT:
+        said = f"the event is taken to be the label {data.event!r}, and not {str(data.classes[0])!r}"
+        say(f"{said}; --event names the other", quiet=click.get_current_context().params.get("quiet", False))
+    return data
+
+
+_NOT = ("no", "n", "not", "none", "false", "f", "negative", "neg", "-1")  # labels that say which of two is the event
 
 
 def load_map(path: str | None) -> Any:

@@ -17,7 +17,9 @@ from ..plain import plain
 from ..progress import Progress, reporting
 
 __all__ = [
+    "cell",
     "columns_that_fit",
+    "counted",
     "number",
     "print_json",
     "print_table",
@@ -59,7 +61,7 @@ def visible(text: str, kept: str = "\n") -> str:
     return "".join(c if c in kept or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
     """Return what a cell of a table shows: one line, and no more than a screen is wide."""
     text = visible(number(value), kept="")
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
@@ -95,6 +97,11 @@ def number(value: Any, digits: int = 4) -> str:
     return f"{value:.{digits}f}" if isinstance(value, float) else str(value)
 
 
+def counted(how_many: int, thing: str) -> str:
+    """Return a number of things: "1 row", "1,200 rows"."""
+    return f"{how_many:,} {thing}{'' if how_many == 1 else 's'}"
+
+
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, left: int = 1) -> None:
     """Print a table to standard output; the first ``left`` columns are text, the others numbers."""
     from rich.box import SIMPLE_HEAD
@@ -104,9 +111,9 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, left: 
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for i, column in enumerate(columns):
-        table.add_column(Text(_cell(column)), justify="left" if i < left else "right", no_wrap=i < 1)
+        table.add_column(Text(cell(column)), justify="left" if i < left else "right", no_wrap=i < 1)
     for row in rows:
-        table.add_row(*(cell if isinstance(cell, Text) else Text(_cell(cell)) for cell in row))
+        table.add_row(*(item if isinstance(item, Text) else Text(cell(item)) for item in row))
     Console(file=sys.stdout, width=table_width(), highlight=False, soft_wrap=False).print(table)
 
 
@@ -114,7 +121,7 @@ def columns_that_fit(columns: Sequence[str], rows: Sequence[Sequence[Any]], pros
     """Return how many of the columns, from the left, stand side by side; only ``prose`` breaks, from this width on."""
     used, between = 0, 3  # characters between two columns
     for i, column in enumerate(columns):
-        width = max(len(_cell(column)), *(len(_cell(row[i])) for row in rows))
+        width = max(len(cell(column)), *(len(cell(row[i])) for row in rows))
         used += min(width, (prose or {}).get(column, width)) + (between if i else 0)
         if used > table_width():
             return max(i, 1)

@@ -42,7 +42,9 @@ def scan_data(file: str, names: dict[str, Any], memory: str | None) -> Scan | No
     own = {"scores": names["scores"], "label": names["labels"], "weight": names["weights"], "group": names["groups"]}
     found = scan(given, **own, part=names["part"], percent=names["percent"], memory=room, spill=True)
     source: Any = found.source
-    source = replace(source, names=replace(source.names, kind=_KINDS[names["kind"]]), held=held or source.held)
+    source = replace(
+        source, names=replace(source.names, kind=_KINDS[names["kind"]], event=names["event"]), held=held or source.held
+    )
     return replace(found, source=source, kind=_KINDS[names["kind"]])
 
 

@@ -107,7 +107,7 @@ def _text(
     if columns is None:
         raise InvalidInput(
             "SQL needs the names of the columns of scores",
-            hint='columns="score" for one score; a name a class and table="…" for several (--columns, --table)',
+            hint="one for one score; for several one a class, and the table (columns, table; --columns, --table)",
         )
     return to_sql(calibrator, columns, dialect, table=table, keep=keep) + "\n"
 

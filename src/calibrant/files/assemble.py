@@ -15,15 +15,16 @@ from ..errors import InvalidInput
 from ..validation import as_embeddings, as_labels, as_scores, as_weights
 from .dataset import Dataset, Rows
 from .pieces import Found, Names, Piece, listed
-from .roles import FIT, SCORE_ROLES, TEST
+from .roles import FIT, SCORE_ROLES, TEST, score_prefix
 from .rounding import from_percent, on_the_simplex
 
-__all__ = ["assemble", "chosen_scores", "plain_labels", "unrounded"]
+__all__ = ["assemble", "chosen_event", "chosen_scores", "plain_labels", "unrounded"]
 
 
 def assemble(path: str, found: Found, names: Names, digest: str) -> Dataset:
     """Group the pieces into parts, settle the kind and the classes, and check everything."""
-    pieces = [plain_labels(piece) if piece.role == "labels" else piece for piece in found.pieces]
+    own = chosen_event(found.pieces, names)
+    pieces = [plain_labels(piece, own) if piece.role == "labels" else piece for piece in found.pieces]
     lines = None if found.table is None else found.table.lines
     parts = _parts(path, pieces, names, found.keys)
     kinds = {part: _kind(path, group["scores"], names) for part, group in parts.items()}
@@ -249,9 +250,39 @@ def _rows(group: Group) -> Rows:
     return Rows(scores, keys=keys, sources=of_scores.sources, places=of_scores.places, **arrays)
 
 
-def plain_labels(piece: Piece) -> Piece:
-    """Return truth values as 0 and 1, and a single column as a vector."""
+def plain_labels(piece: Piece, event: str | None = None) -> Piece:
+    """Return truth values as 0 and 1, a single column as a vector, and whether it was the event where one is named."""
     values = piece.values
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
+    if event is not None and values.ndim == 1:
+        values = _happened(piece.key, values, event)
     return replace(piece, values=values.astype(np.int64) if values.dtype == bool else values)
+
+
+def chosen_event(pieces: Sequence[Piece], names: Names) -> str | None:
+    """Return the label whose probability one column holds, as the user or the column (``p_sick``) names it."""
+    scores = [piece for piece in pieces if piece.role in SCORE_ROLES]
+    if names.event is not None and any(piece.values.ndim == 2 and piece.values.shape[1] > 1 for piece in scores):
+        raise InvalidInput(
+            "--event is for a single column of scores", seen=listed(scores[0].sources or [scores[0].key])
+        )
+    if names.event is not None or names.several:
+        return names.event
+    columns = {piece.sources for piece in scores}
+    column = next(iter(columns))[0] if {len(sources) for sources in columns} == {1} and len(columns) == 1 else ""
+    prefix = score_prefix(column)
+    name = column[len(prefix[0]) :] if prefix else ""
+    is_label = any(name in piece.values.ravel().tolist() for piece in pieces if piece.role == "labels")
+    return name if name and is_label else None
+
+
+def _happened(key: str, labels: NDArray[Any], event: str) -> NDArray[Any]:
+    """Return 1 where the label is the event, 0 where it is another, None where it is not known."""
+    known = [str(label) for label in labels.tolist() if label is not None]
+    if event not in known and len(set(known)) > 1:
+        raise InvalidInput(
+            f"no row of {key} has the event", seen=listed(sorted(set(known))), hint=f"--event named {event!r}"
+        )
+    outcomes = [None if label is None else int(str(label) == event) for label in labels.tolist()]
+    return np.asarray(outcomes, dtype=object if None in outcomes else np.int64)

@@ -126,6 +126,12 @@ class Dataset:
         return Named(scores, tuple(self.class_names))
 
     @property
+    def event(self) -> str | None:
+        """The label whose probability the scores hold, where it is one of two that are not 0 and 1; else None."""
+        single = self.kind != "embeddings" and self.fit.scores.ndim == 1 and self.fit.labels is not None
+        return str(self.classes[1]) if single and len(self.classes) == 2 and not self.plain_classes else None
+
+    @property
     def has_labels_by_position(self) -> bool:
         """Whether labels are the numbers of columns that have names."""
         return self.plain_classes and not says_nothing(self.class_names)

@@ -29,6 +29,8 @@ class Names:
     part: str | None = None
     percent: bool = False
     every_part: bool = False
+    event: str | None = None
+    unlabelled: bool = False  # labels that are missing from some rows of a table are left out
     several: bool = False  # events that need not exclude each other: a column of labels for each of the scores
 
 

@@ -55,6 +55,8 @@ def read(
     clusters: str | None = None,
     part: str | None = None,
     percent: bool = False,
+    event: str | None = None,
+    unlabelled: bool = False,
     every_part: bool = False,
     several: bool = False,
     allow_torch: bool = False,
@@ -75,6 +77,10 @@ def read(
         Which part of a split, or which of several sets of scores in one file.
     percent : bool
         Probabilities are written as percentages; a percent sign in the cells of a text says so too.
+    event : str, optional
+        The label whose probability a single column holds; else the second of two, in order.
+    unlabelled : bool
+        Labels may be missing from some rows of a table; then there are none.
     every_part : bool
         Return a training part beside validation and test parts too.
     several : bool
@@ -94,7 +100,19 @@ def read(
             hint="pass --allow-torch to read it with torch's weights-only loader, or save as .npz",
         )
     names = Names(
-        _KINDS[kind], scores, labels, embeddings, weights, groups, clusters, part, percent, every_part, several
+        _KINDS[kind],
+        scores,
+        labels,
+        embeddings,
+        weights,
+        groups,
+        clusters,
+        part,
+        percent,
+        every_part,
+        event,
+        unlabelled,
+        several,
     )
     return assemble(name, _READERS[suffix](io.BytesIO(data), name, names), names, digest)
 

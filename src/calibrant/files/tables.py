@@ -61,7 +61,9 @@ def table_pieces(table: Table, names: Names) -> Found:
         if column is not None:
             numeric = role in ("embeddings", "weights")
             values = table.numbers([column]) if numeric else table.values(column)
-            pieces.append(Piece(column, role, "", _as_labels(values) if role == "labels" else values))
+            values = _as_labels(values) if role == "labels" else values
+            if not (role == "labels" and names.unlabelled and any(v is None or v != v for v in values.tolist())):
+                pieces.append(Piece(column, role, "", values))
     split = next((c for c in table.columns if c.lower() == "split"), None)
     return Found(_divide(pieces, None if split is None else table.values(split)), list(table.columns), table)
 
@@ -189,17 +191,20 @@ def _divide(pieces: list[Piece], split: NDArray[Any] | None) -> list[Piece]:
 
 
 def _as_labels(values: NDArray[Any]) -> NDArray[Any]:
-    """Labels read as text become integers where every one is written as such, and 0/1 where they are truth values."""
+    """Labels read as text become integers or truth values where every one is written so, and None where not known."""
     if values.dtype.kind not in "OU":
         return values
     items = values.tolist()
     if not all(isinstance(item, str) for item in items):
         return values
-    if all(item.lstrip("-").isdigit() for item in items):
-        return np.asarray([int(item) for item in items])
-    if {item.lower() for item in items} <= {"true", "false"}:
-        return np.asarray([item.lower() == "true" for item in items])
-    return np.asarray(items)
+    known = [item for item in items if item.lower() not in _UNKNOWN]
+    if known and all(item.lstrip("-").isdigit() for item in known):
+        told: dict[str, Any] = {item: int(item) for item in known}
+    elif known and {item.lower() for item in known} <= {"true", "false"}:
+        told = {item: item.lower() == "true" for item in known}
+    else:  # among words, NA may be one
+        told = {item: item for item in items if item}
+    return np.asarray([told.get(item) for item in items], dtype=None if len(set(items)) == len(told) else object)
 
 
 def as_lists(path: str, column: str, items: list[Any], lines: Sequence[int] | None = None) -> NDArray[np.float64]:

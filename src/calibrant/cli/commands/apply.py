@@ -44,7 +44,7 @@ def command(calibrator: str, file: str, output: str, prefix: str, names: Any, me
         return
     if output != "-":
         check_target(output)
-    data = with_classes_of(fitted, read_data(file, names, every_part=True))
+    data = with_classes_of(fitted, read_data(file, names, every_part=True, unlabelled=True))
     parts = {name: predict(fitted, data, rows) for name, rows in data.parts.items()}
     write_probabilities(output, data, parts, prefix)
     if formulas := [name for name in data.class_names if _is_formula(name)] if _is_text(output) else []:

@@ -8,7 +8,7 @@ import click
 
 from ..main import COMMANDS
 from ..options import Run, common, data_options, read_data
-from ..output import print_json, print_table
+from ..output import cell, print_json, print_table
 
 __all__ = ["command"]
 
@@ -26,15 +26,22 @@ def command(file: str, names: Any, run: Run) -> None:
     if run.as_json:
         print_json("inspect", file=file, what="data" if is_data else "map", **facts)
         return
-    print_table(("", file), [(key.replace("_", " "), _words(value)) for key, value in facts.items()], left=2)
+    print_table(
+        ("", file), [row for key, value in facts.items() for row in _rows(key.replace("_", " "), value)], left=2
+    )
+
+
+def _rows(name: str, value: Any) -> list[tuple[str, str]]:
+    """A row for each line that a fact takes."""
+    return [(name if i == 0 else "", line) for i, line in enumerate(_words(value).split("\n"))]
 
 
 def _words(value: Any) -> str:
     if isinstance(value, dict):
-        return "\n".join(f"{key}:{_below(item)}" for key, item in value.items())
+        return "\n".join(f"{cell(key)}:{_below(item)}" for key, item in value.items())
     if isinstance(value, (list, tuple)):
-        return ", ".join(map(str, value[:20])) + (", …" if len(value) > 20 else "")
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+        return cell(", ".join(map(str, value[:20])) + (", …" if len(value) > 20 else ""))
+    return f"{value:.6g}" if isinstance(value, float) else cell(value)
 
 
 def _below(value: Any) -> str:

@@ -10,7 +10,7 @@ import click
 from ..gates import check_gates, parse_gates
 from ..main import COMMANDS
 from ..options import PROFILES, Run, choice, common, load_map, read_data, scan_options
-from ..output import number, print_json, print_table, print_words, say
+from ..output import counted, number, print_json, print_table, print_words, say
 
 __all__ = ["command"]
 
@@ -60,7 +60,7 @@ def command(
         print_json("measure", file=file, calibrator=calibrator, kind=kind, parts=found, failed=failed)
     else:
         for name, part in found.items():
-            _print(file, name, part)
+            _print(file, name, part, None if data is None else data.event)
     if data is not None and not by_group and any(rows.groups is not None for rows in data.parts.values()):
         say("rows of one group are taken as dependent on each other; --groups NAME tells figures by group", run.quiet)
     for text in failed:
@@ -81,16 +81,16 @@ def _measured_scan(data: Any, fitted: Any, profile: str, run: Run) -> tuple[str,
         return kind, {"": measure(data, inputs=data.kind_of(kind), random_state=run.seed, profile=profile)}
 
 
-def _print(file: str, name: str, part: dict[str, Any]) -> None:
+def _print(file: str, name: str, part: dict[str, Any], event: str | None) -> None:
     figures = part["metrics"]
     notes = list(dict.fromkeys(f["note"] for f in figures.values() if f["note"]))
     rows = [
         (metric, f["norm"] or "", number(f["value"]), _interval(f) + _stars(f, notes)) for metric, f in figures.items()
     ]
     where = f"{file} ({name})" if name else file
-    what = "one event" if part["event"] else f"{part['classes']} classes"
+    what = f"one event{'' if event is None else f': {event}'}" if part["event"] else f"{part['classes']} classes"
     what = f"{part['classes']} labels" if "labels" in part else what
-    print_words(f"{where}: {part['rows']:,} rows, {what}\n")
+    print_words(f"{where}: {counted(part['rows'], 'row')}, {what}\n")
     print_table(("", "norm", "value", "95 % interval"), rows)
     for note in notes:
         print_words(f"{_stars({'note': note}, notes).strip()} {note}")

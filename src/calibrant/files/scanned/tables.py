@@ -19,7 +19,7 @@ from ...errors import CalibrantError, FileProblem, InvalidInput
 from ...passes.batch import Batch, Origin
 from ...validation import says_nothing
 from ..arrow_tables import arrow_table, pyarrow_module
-from ..assemble import chosen_scores, plain_labels, unrounded
+from ..assemble import chosen_event, chosen_scores, plain_labels, unrounded
 from ..pieces import Names, Piece
 from ..roles import SCORE_ROLES
 from ..tables import Table, table_pieces
@@ -59,7 +59,7 @@ def batch_of_table(table: Table, names: Names, origin: Origin) -> Batch:
     lines = None if table.lines is None else np.asarray(table.lines)[slice(None) if places is None else places]
     return Batch(
         scores.values,
-        None if labels is None else plain_labels(labels).values,
+        None if labels is None else plain_labels(labels, chosen_event(own, names)).values,
         _values(others["weights"]),
         _values(others["groups"]),
         columns,
