@@ -143,3 +143,7 @@ def test_a_query_that_is_too_long_is_refused_in_words():
     calibrator = quietly(make("hoki"), z, (z + rng.gumbel(size=z.shape)).argmax(axis=1))
     with pytest.raises(CalibrantError, match="hoki of 30 columns is too long for SQL"):
         calibrator.to_sql([f"s{i}" for i in range(30)], table="t")
+    z = rng.normal(size=(900, 300))
+    calibrator = quietly(make("platt"), z, (z + rng.gumbel(size=z.shape)).argmax(axis=1))
+    with pytest.raises(CalibrantError, match="where an engine takes 1,600"):
+        calibrator.to_sql([f"s{i}" for i in range(300)], "postgres", table="t")

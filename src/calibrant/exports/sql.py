@@ -111,11 +111,12 @@ def _query(calibrator: Any, columns: list[str], words: Dialect, table: str, keep
     terms = SqlTerms(description.formula, words, Columns([words.number_of(c) for c in columns], steps.name))
     try:
         answers = terms.expressions()
+        steps.check()
     except OverflowError as error:
         raise InvalidInput(
             f"{description.called} of {wanted} columns is too long for SQL",
             seen=str(error),
-            hint="export to ONNX, torch or JSON, or another map",
+            hint="export to ONNX, torch or JSON",
         ) from error
     bad = " or ".join(f"{c} is null" for c in columns)
     nan = " or ".join(words.is_nan(words.number_of(c)) for c in columns)
@@ -146,6 +147,12 @@ class _Steps:
         names = [f"v{place}_{j}" for j in range(len(expressions))]
         self.levels[level] += [f"{e} as {n}" for e, n in zip(expressions, names, strict=True)]
         return names
+
+    def check(self) -> None:
+        """Refuse what the engine would: every step carries the columns of those before it."""
+        count = len(self.kept) + sum(map(len, self.levels))
+        if count > self.words.columns:
+            raise OverflowError(f"{count:,} columns in its steps, where an engine takes {self.words.columns:,}")
 
     def query(self, answers: list[str]) -> str:
         """Return the whole query."""

@@ -28,6 +28,7 @@ class Dialect:
     special: str
     quotes: str = '"'
     step: str = "as"
+    columns: float = math.inf  # that a query may have
 
     def literal(self, value: float) -> str:
         """Return a number with all its digits, as a double."""
@@ -53,8 +54,10 @@ class Dialect:
 DIALECTS = {
     "duckdb": Dialect("double", "isnan({})", "cast('{}' as double)"),
     # PostgreSQL writes each step's text into the next one unless told not to: twice as long at every step
-    "postgres": Dialect("double precision", "({} = 'NaN'::float8)", "'{}'::float8", step="as materialized"),
-    "bigquery": Dialect("float64", "is_nan({})", "cast('{}' as float64)", "`"),
+    "postgres": Dialect(
+        "double precision", "({} = 'NaN'::float8)", "'{}'::float8", step="as materialized", columns=1600
+    ),
+    "bigquery": Dialect("float64", "is_nan({})", "cast('{}' as float64)", "`", columns=10_000),
 }
 
 
