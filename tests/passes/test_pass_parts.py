@@ -14,12 +14,6 @@ from calibrant.passes.survey import SampleSize, survey_of
 from calibrant.passes.wire import from_bytes, to_bytes
 
 
-def test_a_partition_sends_no_more_than_it_may():
-    assert SampleSize(100, 50).of(70) == 70
-    assert SampleSize(100, 50, sent=20).of(70) == 20
-    assert SampleSize(100, 50, sent=20).of(7) == 7
-
-
 def test_hashes_tell_columns_in_another_order_apart(rng):
     z = rng.normal(size=(200, 3))
     assert len(set(bit_hash(z).tolist())) == 200
@@ -101,3 +95,25 @@ def test_a_survey_that_knows_what_was_seen_keeps_the_same_rows(rng, weights):
         np.testing.assert_allclose(found.weights, whole.weights, rtol=1e-12)
         assert found.end == whole.end
     np.testing.assert_array_equal(knowing.cells, survey_of(block, size).cells)
+
+
+@pytest.mark.parametrize("most", [1, 7, 20, 60])
+def test_partitions_that_send_a_part_of_their_samples_are_trusted_as_far_as_all_sent(rng, most):
+    block = Block(np.round(rng.normal(size=(3000, 2)), 2), rng.integers(0, 2, 3000), None, 2)
+    size, sent = SampleSize(rows=50, held=40), SampleSize(rows=most, held=most)
+    cuts = np.sort(rng.integers(0, 3000, 5))
+    parts = [block.take(rows) for rows in np.split(np.arange(3000), cuts) if len(rows)]
+    surveys = [survey_of(part, size).sent(sent) for part in parts]
+    assert all(len(one.sample.keys) <= most and len(one.held.keys) <= most for one in surveys)
+    total = surveys[0]
+    for one in surveys[1:]:
+        total = total + one
+    whole = survey_of(block, size)
+    for found, all_rows in ((total.sample, whole.sample), (total.held, whole.held)):
+        known = min(found.count, len(all_rows.keys))
+        assert known >= min(most, len(all_rows.keys))
+        np.testing.assert_array_equal(found.keys[:known], all_rows.keys[:known])
+        np.testing.assert_array_equal(found.logits[:known], all_rows.logits[:known])
+        np.testing.assert_array_equal(found.weights[:known], all_rows.weights[:known])
+        assert found.covers(known)
+        assert found.covers(known + 1) == (found.count > known)

@@ -60,6 +60,15 @@ class Bottom:
         """How many of the smallest keys are here."""
         return len(self.keys) if self.end is None else int(np.searchsorted(self.keys, np.uint64(self.end)))
 
+    def first(self, most: int) -> Bottom:
+        """Return the rows of at most so many keys: what one of many partitions need send."""
+        if len(self.keys) <= most:
+            return self
+        end = int(self.keys[most])
+        some = slice(0, most)
+        parts = self.keys[some], np.ascontiguousarray(self.logits[some]), self.labels[some], self.weights[some]
+        return Bottom(*parts, self.most, end if self.end is None else min(end, self.end))
+
     def block(self, rows: int, n_classes: int) -> Block:
         """Return the rows of the ``rows`` smallest keys."""
         some = slice(0, rows)

@@ -8,7 +8,7 @@ of the first fold, where they are judged.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -35,15 +35,10 @@ def judged_rows(columns: int) -> int:
 
 @dataclass(frozen=True)
 class SampleSize:
-    """Rows of the samples in all, and at most from one partition of a cluster, which sends them over a network."""
+    """Rows of the two samples."""
 
     rows: int
     held: int
-    sent: int | None = None
-
-    def of(self, rows: int) -> int:
-        """Return how many of so many rows a partition keeps."""
-        return rows if self.sent is None else min(rows, self.sent)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +55,10 @@ class Survey:
         both = tuple(_plus(a, b) for a, b in zip(self.firsts, other.firsts, strict=True))
         cells = self.cells + other.cells
         return Survey(_plus(self.counts, other.counts), both, cells, self.sample + other.sample, self.held + other.held)
+
+    def sent(self, size: SampleSize) -> Survey:
+        """Return what one of many partitions sends over a network."""
+        return replace(self, sample=self.sample.first(size.rows), held=self.held.first(size.held))
 
     @property
     def known(self) -> Known:
@@ -121,8 +120,8 @@ def survey_of(block: Block, size: SampleSize, before: Survey | None = None) -> S
         column_weights(counted),
         firsts,
         cell_counts(block),
-        bottom_of(keys, counted, size.of(size.rows), ends[0]),
-        bottom_of(_exact_keys(keys[held], judging), judging, size.of(size.held), ends[1]),
+        bottom_of(keys, counted, size.rows, ends[0]),
+        bottom_of(_exact_keys(keys[held], judging), judging, size.held, ends[1]),
     )
 
 

@@ -25,7 +25,8 @@ __all__ = ["Seen", "Source", "Wanted", "look", "looked_at"]
 
 
 _PILOT, _LEAST_PILOT, _MOST_PILOT = 1 << 20, 4096, 1 << 15  # scores of a pilot; its rows at least and at most
-_SENT, _LEAST_SENT, _MOST_SENT = 1 << 18, 1024, 1 << 13  # the same of what one partition sends
+_SENT, _LEAST_SENT, _MOST_SENT = 1 << 18, 1024, 1 << 13  # the same of what one of unknown many partitions sends
+_UNEVEN = 1.5  # times its share that one of known many partitions sends: some hold more rows than others
 _BOTH = 2.2  # times the rows that judge: half of the first of five folds is the first of ten, more or less
 
 
@@ -50,23 +51,42 @@ class Source(Protocol):
         """Whether partitions are elsewhere, and what they give is sent."""
         ...
 
+    @property
+    def n_partitions(self) -> int:
+        """How many of them there are; 0 where nobody knows."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class Wanted:
     """What a look is to keep: how many scores are few enough to keep them all, and samples of the others.
 
-    ``sends``: the rows are elsewhere, and what is kept of them is sent. ``rows``: of the sample, at least.
+    ``sends``: the rows are elsewhere, in so many partitions (0: nobody knows), and what is kept of them is sent.
+    ``rows``: of the sample, at least.
     """
 
     held: int
-    sends: bool = False
+    sends: int | None = None
     rows: int = 0
 
     def size(self, columns: int) -> SampleSize:
         """Return the sizes of the samples of scores of so many columns."""
         rows = max(int(np.clip(_PILOT // columns, _LEAST_PILOT, _MOST_PILOT)), self.rows)
-        sent = int(np.clip(_SENT // columns, _LEAST_SENT, _MOST_SENT)) if self.sends and not self.rows else None
-        return SampleSize(rows, int(_BOTH * judged_rows(columns)), sent)
+        return SampleSize(rows, int(_BOTH * judged_rows(columns)))
+
+    def sent(self, seen: Seen) -> Seen:
+        """Return what one partition sends: of the samples its share, with room for chance."""
+        if self.sends is None or self.rows or seen.survey is None:
+            return seen
+        columns = seen.reading.columns
+        size = self.size(columns)
+        if self.sends:
+            shares = (_UNEVEN * rows / self.sends for rows in (size.rows, size.held))
+            size = SampleSize(*(int(share + 5 * share**0.5 + 10) for share in shares))
+        else:
+            most = int(np.clip(_SENT // columns, _LEAST_SENT, _MOST_SENT))
+            size = SampleSize(most, most)
+        return replace(seen, survey=seen.survey.sent(size))
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +207,7 @@ def look(batches: Iterable[Batch], start: Reading, reading: Reading | None, want
         with naming_rows(batch.origin):
             seen = _look_at(batch, start, reading, wanted, None if total is None else total.survey)
             total = seen if total is None else total + seen
-    return total
+    return None if total is None else wanted.sent(total)
 
 
 def _with_rows(batches: Iterable[Batch]) -> Iterator[Batch]:

@@ -145,7 +145,8 @@ class Scan:
     def _wanted(self) -> Wanted:
         cluster = self.source.is_cluster
         most = HELD_BY_CLUSTERS if cluster else HELD
-        return Wanted(most if self.held is None else min(most, self.held), cluster, self.sample or 0)
+        sends = self.source.n_partitions if cluster else None
+        return Wanted(most if self.held is None else min(most, self.held), sends, self.sample or 0)
 
     def measured(self, inputs: str | None, classes: Any, settings: dict[str, Any]) -> Any:
         """Measure the rows: exactly where they are few, else by sums of cells, in one pass more than the first look."""
@@ -266,6 +267,10 @@ class _Mapped:
     @property
     def is_cluster(self) -> bool:
         return self._source.is_cluster
+
+    @property
+    def n_partitions(self) -> int:
+        return self._source.n_partitions
 
     def reduce(self, function: Callable[[Iterable[Batch]], Any]) -> Any:
         return self._source.reduce(partial(_through, function=function, maps=self._maps))

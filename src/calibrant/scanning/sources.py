@@ -32,6 +32,7 @@ class Stream:
     words: str
     start: Callable[[], Iterable[Batch]]
     is_cluster = False
+    n_partitions = 0
 
     def reduce(self, function: Callable[[Iterable[Batch]], Any]) -> Any:
         """Make one pass."""

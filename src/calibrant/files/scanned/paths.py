@@ -51,6 +51,7 @@ class FileSource:
     bytes_a_batch: int
     held: Any = None  # keeps a temporary file
     is_cluster = False
+    n_partitions = 0
 
     @property
     def words(self) -> str:

@@ -28,6 +28,11 @@ class DaskSource:
     is_cluster = True
     words = "the Dask collection"
 
+    @property
+    def n_partitions(self) -> int:
+        """How many there are."""
+        return len(self.partitions)
+
     def head(self) -> None:
         """Return nothing: only a pass shows what comes."""
 

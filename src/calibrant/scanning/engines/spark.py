@@ -28,6 +28,7 @@ class SparkSource:
     given: Any
     names: Names
     is_cluster = True
+    n_partitions = 0  # the DataFrame API does not tell
     words = "the Spark DataFrame"
 
     def head(self) -> None:
