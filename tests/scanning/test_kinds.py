@@ -7,6 +7,7 @@ import pytest
 
 import calibrant
 from calibrant import CalibrantError, make
+from calibrant.arrays import softmax
 from calibrant.scanning import scanned
 
 pa = pytest.importorskip("pyarrow")
@@ -91,6 +92,22 @@ def test_a_sample_is_one_pass_and_no_more(wide, held):
         fitted = make("ets").fit(data)
     assert numbers == {1}
     assert fitted.temperature_ == pytest.approx(PLAIN.temperature_, rel=0.2)
+
+
+def test_a_sample_is_all_that_is_measured(wide, held):
+    data = calibrant.scan(wide, scores="logit_", label="label", sample=500)
+    numbers = set()
+    with calibrant.scanning.watched(lambda number, rows, total: numbers.add(number)):
+        found = calibrant.measure(data, inputs="logits", resamples=50)
+    assert numbers == {1}
+    assert found.n == 500
+    rows = calibrant.scan(wide, scores="logit_", label="label").given("logits", None, saturated=None, embedded=False)
+    few = rows.data.pilot(500).rows()
+    assert data.metric("brier", inputs="logits") == pytest.approx(found.metrics["brier"].estimate)
+    assert found.metrics["brier"].estimate == pytest.approx(calibrant.metrics.brier(few.labels, softmax(few.logits)))
+    grouped = calibrant.scan(wide, scores="logit_", label="label", sample=500, group="group")
+    with pytest.raises(CalibrantError, match="no groups"):
+        calibrant.measure(grouped, inputs="logits")
 
 
 def test_groups_have_figures_of_their_own(wide, held):

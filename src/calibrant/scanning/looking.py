@@ -62,12 +62,13 @@ class Wanted:
     """What a look is to keep: how many scores are few enough to keep them all, and samples of the others.
 
     ``sends``: the rows are elsewhere, in so many partitions (0: nobody knows), and what is kept of them is sent.
-    ``rows``: of the sample, at least.
+    ``rows``: of the sample, at least. ``survey``: whether anything is to be fitted, which asks for samples.
     """
 
     held: int
     sends: int | None = None
     rows: int = 0
+    survey: bool = True
 
     def size(self, columns: int) -> SampleSize:
         """Return the sizes of the samples of scores of so many columns."""
@@ -233,7 +234,8 @@ def _look_at(batch: Batch, start: Reading, reading: Reading, wanted: Wanted, bef
     survey = few = None
     if fits and block is not None:
         block = reading.block_of(batch, valid) if valid.has_minus_infinity else block
-        survey = survey_of(block, wanted.size(reading.columns), before) if block.n else None
+        if wanted.survey and block.n:
+            survey = survey_of(block, wanted.size(reading.columns), before)
         few = _rows(block) if block.n * reading.columns <= wanted.held else None
     ordered = reading.ordered or (reading.columns == 2 and not reading.embedded)
     smallest = smallest_log(valid.logits) if ordered and block is not None else np.inf

@@ -92,10 +92,22 @@ class Scan:
         return Given(data, _known(reading), reading.names, zero, reading.one_score)
 
     def looked(
-        self, inputs: str, classes: Any, saturated: str | None, embedded: bool, ordered: bool = False
+        self,
+        inputs: str,
+        classes: Any,
+        saturated: str | None,
+        embedded: bool,
+        ordered: bool = False,
+        survey: bool = True,
     ) -> tuple[Reading, Seen]:
-        """Return how rows are read and what one pass over all of them has seen; once for each way to read them."""
-        key = inputs, None if classes is None else tuple(np.asarray(classes).tolist()), saturated, embedded, ordered
+        """Return how rows are read and what one pass over all of them has seen; once for each way to read them.
+
+        Without a ``survey`` nothing can be fitted to what was seen.
+        """
+        told = None if classes is None else tuple(np.asarray(classes).tolist())
+        key = inputs, told, saturated, embedded, ordered, True
+        if not survey and key not in self._looks:
+            key = (*key[:-1], False)
         if key not in self._looks:
             known = None if classes is None else np.asarray(classes)
             start = Reading(
@@ -110,7 +122,7 @@ class Scan:
                 ordered=ordered,
             )
             with tell_pass():
-                self._looks[key] = looked_at(self.seen_source, start, self._wanted())
+                self._looks[key] = looked_at(self.seen_source, start, self._wanted(survey))
         return self._looks[key]
 
     def kind_of(self, inputs: str | None = None) -> str:
@@ -142,28 +154,38 @@ class Scan:
         """The source as the maps show it."""
         return _Mapped(self.source, self.maps) if self.maps else self.source
 
-    def _wanted(self) -> Wanted:
+    def _wanted(self, survey: bool) -> Wanted:
         cluster = self.source.is_cluster
         most = HELD_BY_CLUSTERS if cluster else HELD
         sends = self.source.n_partitions if cluster else None
-        return Wanted(most if self.held is None else min(most, self.held), sends, self.sample or 0)
+        return Wanted(most if self.held is None else min(most, self.held), sends, self.sample or 0, survey)
 
     def measured(self, inputs: str | None, classes: Any, settings: dict[str, Any]) -> Any:
         """Measure the rows: exactly where they are few, else by sums of cells, in one pass more than the first look."""
         if settings["profile"] == "multilabel":
             raise InvalidInput("a scan has one label a row, and the profile multilabel several", hint="pass arrays")
-        kind = self.kind_of(inputs)
-        reading, seen = self.looked(kind, classes, None, False)
-        if seen.few is not None and not self.grouped:
-            block = _block(seen.few, len(_known(reading)))
+        if self.grouped and self.sample is not None:
+            raise InvalidInput("a sample of a scan has no groups", hint="leave out sample= or group=")
+        reading, seen, block = self._rows(inputs, classes)
+        if block is not None and not self.grouped:
             y, p, classes = _forecasts(block, reading)
             return measure(y, p, sample_weight=block.weights, classes=classes, **settings)
         return self._summed(reading, seen, partial(Measuring, **settings), self.grouped)
 
     def metric(self, name: str, *, inputs: str | None = None, classes: Any = None, **options: Any) -> float:
         """Return one metric of all rows, by the pass of a first look and one more; see `calibrant.metrics.state`."""
-        reading, seen = self.looked(self.kind_of(inputs), classes, None, False)
-        return self._summed(reading, seen, partial(state, name, **options))
+        reading, seen, block = self._rows(inputs, classes)
+        if block is None:
+            return self._summed(reading, seen, partial(state, name, **options))
+        y, p, classes = _forecasts(block, reading)
+        return state(name, **options).update(y, p, sample_weight=block.weights, classes=classes).finalise()
+
+    def _rows(self, inputs: str | None, classes: Any) -> tuple[Reading, Seen, Block | None]:
+        """Look at all rows, and return those to measure where they are in memory: few, or the sample asked for."""
+        reading, seen = self.looked(self.kind_of(inputs), classes, None, False, survey=self.sample is not None)
+        if self.sample is not None:
+            return reading, seen, self._data(reading, seen).rows()
+        return reading, seen, None if seen.few is None else _block(seen.few, len(_known(reading)))
 
     def _summed(self, reading: Reading, seen: Seen, make: Callable[[], Any], grouped: bool = False) -> Any:
         function = partial(_updated, reading=reading, make=make, grouped=grouped)
@@ -171,6 +193,10 @@ class Scan:
             return self.seen_source.reduce(function).finalise()
 
     def _data(self, reading: Reading, seen: Seen) -> Data:
+        data = self._all_data(reading, seen)
+        return data if self.sample is None else data.pilot(self.sample)
+
+    def _all_data(self, reading: Reading, seen: Seen) -> Data:
         classes = _known(reading)
         if seen.few is not None:
             return in_memory(_block(seen.few, len(classes)))
@@ -178,9 +204,8 @@ class Scan:
             raise InvalidInput("sample_weight is zero everywhere", allowed="at least one positive weight")
         passes = SourcePasses(self.seen_source, reading, seen.rows)
         data = in_passes(passes, len(classes), reading.columns, reading.dtype, seen.survey.known)
-        if self.source.is_cluster and seen.rows * reading.columns <= _FETCHED * HELD_BY_CLUSTERS:
-            data = in_memory(data.rows())
-        return data if self.sample is None else data.pilot(self.sample)
+        fetched = self.source.is_cluster and seen.rows * reading.columns <= _FETCHED * HELD_BY_CLUSTERS
+        return in_memory(data.rows()) if fetched and self.sample is None else data
 
 
 class SourcePasses:

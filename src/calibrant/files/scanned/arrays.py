@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -42,9 +44,12 @@ class Stored:
             yield from self._streamed(rows)
             return
         width = int(np.prod(self.shape[1:], dtype=np.int64)) * self.dtype.itemsize
-        for first in range(0, self.shape[0], rows):
-            count = min(rows, self.shape[0] - first)
-            yield self._window(first, count, width)
+        with Path(self.path).open("rb") as file:
+            for first in range(0, self.shape[0], rows):
+                count = min(rows, self.shape[0] - first)
+                if not self.fortran:
+                    _read_ahead(file, self.offset + (first + count) * width, rows * width)
+                yield self._window(first, count, width)
 
     def _window(self, first: int, count: int, width: int) -> NDArray[Any]:
         if self.fortran:  # columns lie one behind the other: a slice of each
@@ -66,6 +71,13 @@ class Stored:
                 if len(data) < count * width:
                     raise FileProblem(f"{self.path}: {self.key} is cut short", seen=f"after row {first}")
                 yield np.frombuffer(data, self.dtype).reshape(count, *self.shape[1:])
+
+
+def _read_ahead(file: Any, begin: int, size: int) -> None:
+    """Ask the system to fetch what comes next while this window is worked on; where it cannot be asked, it waits."""
+    if hasattr(os, "posix_fadvise"):
+        with contextlib.suppress(OSError):
+            os.posix_fadvise(file.fileno(), begin, size, os.POSIX_FADV_WILLNEED)
 
 
 def stored_npy(path: str) -> Stored:
