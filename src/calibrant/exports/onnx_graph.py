@@ -118,7 +118,8 @@ class OnnxGraph:
         shape = ["rows"] if d.one_score else ["rows", d.formula.nodes[0].width]
         given = self.helper.make_tensor_value_info(self.input_name, kind, shape)
         answer = self.helper.make_tensor_value_info(self.output_name, kind, ["rows", len(d.classes)])
-        tensors = list(self.constants.values())
+        used = {name for node in self.nodes for name in node.input}
+        tensors = [tensor for tensor in self.constants.values() if tensor.name in used]
         return self.helper.make_graph(self.nodes, self.prefix + "calibrant", [given], [answer], tensors)
 
     def node(self, op: str, inputs: list[str], **attributes: Any) -> str:
