@@ -201,3 +201,46 @@ def test_losses_are_told_with_the_digits_that_part_them(after, shown):
     report = _report(held_out_before=1.2345, held_out_after=after, held_out_error=0.0)
     with pytest.warns(CalibrationWarning, match=shown):
         tell(report, "Map")
+
+
+def _bets(d, w):
+    """Slow twin: the money of five gamblers who stake a share on each row, a weight being the row so many times."""
+    money = np.ones(5)
+    for difference, times in zip(d, w, strict=True):
+        for i, stake in enumerate((0.01, 0.03, 0.1, 0.3, 1.0)):
+            money[i] *= max(1 - stake * difference, 0.0) ** times
+    return min(1.0, 1 / money.mean())
+
+
+def test_bets_equal_their_slow_twin_however_the_weights_are_scaled():
+    rng = np.random.default_rng(2)
+    before, after, w = rng.exponential(1, 40) ** 2, rng.exponential(0.5, 40), rng.integers(0, 3, 40).astype(float)
+    ones = np.ones(40)
+    expected = _bets(after - before, ones)
+    assert 1e-6 < expected < 0.5
+    assert Comparison.of(before, after, ones).pvalue() == pytest.approx(expected)
+    assert Comparison.of(before, after, 7 * ones).pvalue() == pytest.approx(expected)
+    parts = Comparison.of(before[:15], after[:15], w[:15]) + Comparison.of(before[15:], after[15:], w[15:])
+    assert parts.pvalue() == pytest.approx(_bets(after - before, w * w.sum() / (w @ w)))
+    assert Comparison.none().pvalue() == 1.0
+
+
+def test_bets_prove_a_gain_that_a_few_rows_hold():
+    before, after = np.full(140, 0.001), np.full(140, 0.08)
+    before[:6] = [30.0, 12.0, 25.0, 8.0, 4.0, 15.0]  # sure and wrong
+    found = Comparison.of(before, after, np.ones(140))
+    report = judged(_report(), found, 0.8 * 140)
+    assert report.held_out_before - report.held_out_after < 1.96 * report.held_out_error
+    assert not report.unproven
+    assert f"better (p ≤ {report.held_out_pvalue:.2g})" in str(report)
+
+
+def test_bets_seldom_prove_what_is_not_there():
+    rng, proven = np.random.default_rng(0), 0
+    for _ in range(300):
+        p = rng.beta(0.3, 0.3, 150)
+        y = rng.random(150) < p
+        q = 1 / (1 + ((1 - p) / p) ** 0.9)  # a little worse than p, which is the truth
+        losses = [-np.log(np.maximum(np.where(y, r, 1 - r), 1e-12)) for r in (p, q)]
+        proven += Comparison.of(*losses, np.ones(150)).pvalue() < 0.025
+    assert proven <= 7  # 2.5 %

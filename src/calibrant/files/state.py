@@ -33,7 +33,7 @@ _REPORT_KINDS: dict[str, Any] = {
     "converged": (bool, np.bool_),
     **dict.fromkeys(("loss", "caveat"), str),
     **dict.fromkeys(("loss_before", "loss_after"), _NUMBER),
-    **dict.fromkeys(("held_out_before", "held_out_after", "held_out_error"), (*_NUMBER, type(None))),
+    **dict.fromkeys(("held_out_before", "held_out_after", "held_out_error", "held_out_pvalue"), (*_NUMBER, type(None))),
     **dict.fromkeys(("at_bound", "messages"), tuple),
     "details": dict,
 }

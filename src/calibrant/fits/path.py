@@ -100,7 +100,7 @@ def with_choice(report: FitReport, chosen: Choice, answer: Callable[[Array], Ans
     report.details.update(strengths=chosen.strengths, held_out=chosen.curve)
     if not chosen.held:
         return report
-    found = Comparison(np.zeros(6))
+    found = Comparison.none()
     for held, theta in zip(chosen.held, chosen.parameters, strict=True):
         found += held.reduce(partial(compare_losses, before=softmax, after=answer(theta), loss=report.loss))
     return judged(report, found, chosen.trained_on)

@@ -9,6 +9,8 @@ import numpy as np
 
 __all__ = ["FitReport"]
 
+_ERRORS, _PROVEN = 1.96, 0.025  # standard errors of a 95 % interval, and what lies beyond it on one side
+
 
 @dataclass(frozen=True)
 class FitReport:
@@ -29,6 +31,9 @@ class FitReport:
         `calibrant.fits.judge` for how it is known. None where there are too few rows to tell.
     held_out_error : float or None
         Standard error of the difference of these two, from the spread of the rows' differences.
+    held_out_pvalue : float or None
+        How likely the rows gain as much by bets where the map gains nothing; it needs no standard error, which a few
+        rows that were sure and wrong can blow up.
     at_bound : tuple of str
         Parameters that ended at the edge of their range.
     messages : tuple of str
@@ -51,6 +56,7 @@ class FitReport:
     messages: tuple[str, ...] = ()
     details: dict[str, Any] = field(default_factory=dict)
     caveat: str = ""
+    held_out_pvalue: float | None = None
 
     def gone_on(self, passes: int, converged: bool, loss_after: float, **details: Any) -> FitReport:
         """Return the report of a fit that began with this one and went on from it."""
@@ -70,10 +76,15 @@ class FitReport:
 
     @property
     def unproven(self) -> bool:
-        """Whether the held-out loss is not better than leaving the scores alone by two standard errors."""
+        """Whether the held-out loss is not better than that of the scores by 1.96 errors, nor shown by bets."""
         if self.held_out_after is None or self.held_out_before is None or not np.isfinite(self.held_out_before):
             return False
-        return not self.held_out_before - self.held_out_after > 2 * (self.held_out_error or 0.0)
+        gain = self.held_out_before - self.held_out_after
+        return not gain > _ERRORS * (self.held_out_error or 0.0) and not (gain > 0 and self._bets_are_won)
+
+    @property
+    def _bets_are_won(self) -> bool:
+        return self.held_out_pvalue is not None and self.held_out_pvalue < _PROVEN
 
     def __str__(self) -> str:
         """Say it in a few lines; ± covers 95 %."""
@@ -97,10 +108,11 @@ class FitReport:
         before, after, error = self.held_out_before, self.held_out_after, self.held_out_error
         if before is None or after is None or not np.isfinite(after - before):
             return ""
-        size = f" ({after - before:+.4f} ± {1.96 * error:.4f})" if error is not None and np.isfinite(error) else ""
-        return size + (
-            ": worse than without the map" if self.harms else ": not clearly better" if self.unproven else ""
-        )
+        size = f" ({after - before:+.4f} ± {_ERRORS * error:.4f})" if error is not None and np.isfinite(error) else ""
+        if self.harms or self.unproven:
+            return size + (": worse than without the map" if self.harms else ": not clearly better")
+        few = before - after <= _ERRORS * (error or 0.0)  # rows, whose spread is as large as what they gain
+        return size + (f": better (p ≤ {self.held_out_pvalue:.2g}), by how much few rows decide" if few else "")
 
 
 def _change(before: float, after: float) -> str:
