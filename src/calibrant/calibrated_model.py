@@ -275,8 +275,11 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 def _target(y: Any) -> NDArray[Any]:
     if y is None:
         raise InvalidInput("CalibratedModel requires y to be passed, but the target y is None")
-    y = column_or_1d(y, warn=True)
-    check_classification_targets(y)
+    try:
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput("y cannot be read as labels", seen=str(error)[:200]) from error
     return y
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,12 @@ import numpy as np
 
 from .errors import InvalidInput
 
-__all__ = ["AnyOf", "Instance", "Integer", "Number", "OneOf", "check_parameters", "check_value"]
+__all__ = ["AnyOf", "Instance", "Integer", "Number", "OneOf", "check_parameters", "check_value", "is_one_of"]
+
+
+def is_one_of(value: Any, allowed: Iterable[Any]) -> bool:
+    """Tell whether a value of any type is one of a few words, numbers or None; an array is none of them."""
+    return (value is None or isinstance(value, (str, numbers.Number))) and value in tuple(allowed)
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,10 @@ class Number:
         """Tell whether the value is a number inside."""
         if not isinstance(value, numbers.Real) or isinstance(value, (bool, np.bool_)):
             return False
-        number = float(value)
+        try:
+            number = float(value)
+        except OverflowError:  # a whole number beyond all floats
+            return False
         above = self.low < number if self.open_low else self.low <= number
         return bool(np.isfinite(number)) and above and number <= self.high
 

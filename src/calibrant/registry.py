@@ -197,6 +197,8 @@ def make(name: str, **parameters: Any) -> Calibrator:
     >>> make("ts", loss="brier")
     TemperatureScaling(loss='brier')
     """
+    if not isinstance(name, str):
+        raise InvalidInput("a map is made by its name", seen=repr(name)[:80], allowed='a word, such as "ets"')
     if ">" in name:
         parts = [make(part.strip()) for part in name.split(">")]
         embedded = parts[0].traits.needs == "embeddings"

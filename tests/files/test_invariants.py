@@ -249,6 +249,17 @@ def test_an_interval_that_ends_before_it_begins_is_refused(tmp_path):
         read(tmp_path, pack(document, tensors))
 
 
+def test_classes_are_finite(files, tmp_path):
+    document, tensors = unpack(files["ts"], "")
+    document["calibrator"]["map"]["state"]["classes_"] = {
+        "objects": [0, 1, {"float": "inf"}],
+        "shape": [3],
+        "dtype": "O",
+    }
+    with pytest.raises(FileProblem, match="classes_"):
+        read(tmp_path, pack(document, tensors))
+
+
 def test_what_zeros_are_read_as_is_one_of_two(files, tmp_path):
     with pytest.raises(InvalidInput, match="saturated"):
         calibrant.make("ts", saturated="exakt").fit(Z, Y)

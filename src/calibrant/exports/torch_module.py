@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidInput, import_extra
 from ..formulas.graph import GRID, Node
+from ..parameters import is_one_of
 from .description import Description, describe
 
 __all__ = ["to_torch", "torch_module"]
@@ -49,7 +50,7 @@ def torch_module(description: Description, precision: str = "double") -> Any:
     """Return the module of a description."""
     torch = import_extra("torch", "torch", "a torch module")
     fx = import_extra("torch.fx", "torch", "a torch module")
-    if precision not in ("double", "single"):
+    if not is_one_of(precision, ("double", "single")):
         raise InvalidInput("no such precision", seen=repr(precision), allowed='"double" or "single"')
     graph = _TorchGraph(torch, fx.Graph(), description, precision)
     module = fx.GraphModule(graph.root, graph.write(), "Calibrated")

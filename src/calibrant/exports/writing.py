@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInput, import_extra
-from ..files.atomic import replacing
+from ..files.atomic import check_target, replacing
+from ..parameters import is_one_of
 from .description import describe
 from .json_text import to_json
 from .onnx_append import append_to_model
@@ -68,8 +69,9 @@ def export(
     >>> calibrator = calibrant.TemperatureScaling().fit(logits, [0, 1, 1, 0])
     >>> calibrant.export(calibrator, "map.json")  # doctest: +SKIP
     """
-    target = to or _SUFFIXES.get(Path(path).suffix.lower())
-    if target not in TARGETS:
+    check_target(path)
+    target = to if to is not None else _SUFFIXES.get(Path(path).suffix.lower())
+    if target is None or not is_one_of(target, TARGETS):
         raise InvalidInput(
             "what to export to is not clear",
             seen=f"to={to!r}, path {os.fspath(path)!r}",

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from ..errors import FileProblem
+from ..errors import FileProblem, InvalidInput
 
 __all__ = ["check_target", "replacing"]
 
@@ -35,6 +35,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 def check_target(path: str | os.PathLike[str]) -> None:
     """Refuse a place that cannot be written to: before the work, not after it."""
+    if not isinstance(path, (str, os.PathLike)) or "\0" in os.fsdecode(path):
+        raise InvalidInput("this is no path of a file", seen=repr(path)[:80])
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise FileProblem(f"cannot write {path}", seen="a directory", hint="name a file inside it")

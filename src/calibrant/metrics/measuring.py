@@ -11,7 +11,7 @@ from ..cells.edges import check_edges
 from ..cells.moments import moments_of
 from ..cells.pairs import Pairs
 from ..errors import FileProblem, InvalidInput, reading_state
-from ..parameters import generator
+from ..parameters import generator, is_one_of
 from ..validation import as_array, as_groups
 from .decisions.net_benefit import curve_of_decisions
 from .estimators.binned import binned
@@ -56,7 +56,7 @@ class Settings:
         check_resamples(self.resamples, 19)
         generator(self.random_state)
         check_edges("equal_width", self.bins)
-        if self.profile not in PROFILES:
+        if not is_one_of(self.profile, PROFILES):
             raise InvalidInput("no such profile", seen=repr(self.profile), allowed=", ".join(PROFILES))
 
 
@@ -113,7 +113,7 @@ def measure(
     settings = Settings(confidence, resamples, bins, random_state, profile)
     if y_prob is None and hasattr(y_true, "measured"):  # a scan, which brings its labels
         return y_true.measured(inputs, classes, asdict(settings))
-    if inputs not in (None, "probabilities"):
+    if not is_one_of(inputs, (None, "probabilities")):
         raise InvalidInput(
             "arrays to measure are probabilities",
             seen=f"inputs={inputs!r}",

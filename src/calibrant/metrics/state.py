@@ -42,7 +42,8 @@ def state(name: str, **options: Any) -> State:
     0.25
     """
     row = row_of(name)
-    assert row is not None  # a name that is none was refused
+    if row is None:
+        raise InvalidInput("a state is that of a metric by its name", seen=repr(name)[:80], allowed='such as "ece"')
     row.check(options)
     return State(row, options)
 

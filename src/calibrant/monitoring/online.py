@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import expit
 
 from ..errors import FileProblem, InvalidInput
+from ..parameters import Number, is_one_of
 from ..types import Array
 from ..validation import as_labels, as_probabilities, as_weights, refuse_swapped
 from .calibeating import Tally
@@ -229,8 +230,8 @@ class OnlineRecalibrator:
         whose second term is at most distance·‖Σ g_t‖. It is computed from this very stream and needs no assumption
         about it, as long as labels come one by one (`step`); it is about "ops". In theory it grows like log n.
         """
-        if not distance >= 0:
-            raise InvalidInput("distance cannot be used", seen=repr(distance), allowed="at least 0")
+        if not Number(0).accepts(distance):
+            raise InvalidInput("distance cannot be used", seen=repr(distance)[:80], allowed="at least 0")
         return self._sums.slope + distance * float(np.linalg.norm(self._sums.gradient))
 
     def advice(self) -> str:
@@ -338,7 +339,7 @@ def _event(p: Any) -> Array:
 
 
 def _choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
+    if not is_one_of(value, allowed):
         raise InvalidInput(f"{name} is not known", seen=repr(value)[:40], allowed=", ".join(allowed))
 
 

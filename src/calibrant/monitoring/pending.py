@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import FileProblem, InvalidInput, reading_state
-from ..parameters import Integer
+from ..parameters import Integer, is_one_of
 from ..validation import as_array
 from .monitor import Monitor
 from .saving import FORMAT, digest_of, read_document, write_document
@@ -73,6 +73,8 @@ class Pending:
         twice = [name for name in names if name in self._home]
         if twice or len(set(names)) < len(names):
             raise InvalidInput("an id is waiting already", seen=str(twice[0]) if twice else "an id twice in one batch")
+        if label is not None and not isinstance(label, str):
+            raise InvalidInput("label is no name of a batch", seen=repr(label)[:80], allowed="text")
         batch = _Waiting(label or str(len(self._batches) + 1), names, values, own, weights)
         self._batches.append(batch)
         self._home |= dict.fromkeys(names, batch)
@@ -97,8 +99,10 @@ class Pending:
         A batch waits for those before it. ``close="drop"`` ends the waiting for the oldest batch: its rows without a
         label are left out and counted in ``lost``. Do so only where it does not depend on the outcome which these are.
         """
-        if close not in (None, "drop"):
+        if not is_one_of(close, (None, "drop")):
             raise InvalidInput("close is not known", seen=repr(close), allowed='None or "drop"')
+        if not isinstance(monitor, Monitor):
+            raise InvalidInput("feed needs a Monitor", seen=type(monitor).__name__)
         fed = 0
         for batch in self._ready(close):
             have = [i for i, name in enumerate(batch.ids) if name in batch.outcomes]

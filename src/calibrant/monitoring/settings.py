@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InvalidInput
+from ..parameters import is_one_of
 from .alternatives import CENTRES, OFFSETS, SLOPES, Alternatives
 from .process import FROM_THE_START, LIFETIME, RUN_LENGTH, Starts
 
@@ -43,7 +44,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name, allowed in CHOICES.items():
-            if getattr(self, name) not in allowed:
+            if not is_one_of(getattr(self, name), allowed):
                 words = " or ".join(f'"{word}"' for word in allowed)
                 raise InvalidInput(f"{name} is not known", seen=repr(getattr(self, name)), allowed=words)
         _refuse_number("alpha", self.alpha, 1e-12 <= _real(self.alpha) < 1, "1e-12 to below 1, as 0.05")
@@ -101,7 +102,7 @@ class Settings:
 def _real(value: Any) -> float:
     try:
         return float(value) if not isinstance(value, (bool, str)) else math.nan
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return math.nan
 
 

@@ -170,4 +170,7 @@ def _columns(groups: Any, n: int) -> NDArray[Any]:
     table = table[:, None] if table.ndim == 1 else table
     if table.ndim != 2 or len(table) != n or not table.shape[1]:
         raise InvalidInput("groups must have a value a row in each column", seen=f"shape {table.shape} for {n} rows")
-    return table.astype(str)
+    try:
+        return table.astype(str)
+    except ValueError as error:  # bytes
+        raise InvalidInput("groups cannot be read as text", seen=str(error)[:80]) from error

@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import InvalidInput
 from ..metrics.estimators.curves import ReliabilityCurve, count_ticks, reliability_curve
 from ..metrics.measurement import Measurement
+from ..parameters import is_one_of
 from .style import AFTER, BEFORE, axes, dress, ink, legend, new_figure
 
 __all__ = ["class_grid", "reliability"]
@@ -54,7 +55,7 @@ def reliability(
     >>> ax.get_xlabel()
     'probability said'
     """
-    if kind not in ("corp", "bars"):
+    if not is_one_of(kind, ("corp", "bars")):
         raise InvalidInput("kind is not known", seen=repr(kind), allowed="'corp' or 'bars'")
     curve, after = _curves(found, after)
     ax = axes(ax)
@@ -108,7 +109,7 @@ def _draw(ax: Any, curve: ReliabilityCurve, colour: str, marker: str, label: str
 
 def _strip(ax: Any, curve: ReliabilityCurve, after: ReliabilityCurve | None, scale: str) -> None:
     """Draw how many rows say what, below the diagram."""
-    if scale not in ("sqrt", "log", "linear"):
+    if not is_one_of(scale, ("sqrt", "log", "linear")):
         raise InvalidInput("histogram is not known", seen=repr(scale), allowed="'sqrt', 'log', 'linear' or None")
     strip = ax.inset_axes((0, -0.38, 1, 0.2), sharex=ax, facecolor=ax.get_facecolor())
     pairs = [(curve, BEFORE if after is not None else AFTER)] + ([(after, AFTER)] if after is not None else [])

@@ -100,7 +100,9 @@ def report(
     context : Context, optional
         Title, facts of the data, and the command that reproduces the report.
     """
-    context = context or Context()
+    context = Context() if context is None else context
+    if not isinstance(context, Context):
+        raise InvalidInput("context is none", seen=type(context).__name__, allowed="calibrant.reports.Context(…)")
     if isinstance(result, Monitor):
         title = "Calibration watch" if context.title == Context.title else context.title
         told = watching_page(result) | {"title": title, "context": context, "inf": np.inf}

@@ -221,7 +221,10 @@ def _with_rows(batches: Iterable[Batch]) -> Iterator[Batch]:
 def _look_at(batch: Batch, start: Reading, reading: Reading, wanted: Wanted, before: Survey | None) -> Seen:
     valid = reading.scores(batch)
     labels = label_values(batch)
-    distinct = np.unique(labels)
+    try:
+        distinct = np.unique(labels)
+    except TypeError as error:
+        raise InvalidInput("labels of a batch cannot be put into an order", seen=str(error)[:80]) from error
     dtype = np.promote_types(valid.logits.dtype, np.float32)
     block, zeros = None, np.zeros(4)
     if reading.classes is not None and _known(distinct, reading, start):

@@ -17,6 +17,7 @@ from ..files.roles import SCORE_ROLES, role_of
 from ..files.scanned import file_source
 from ..files.scanned.tables import record_batches
 from ..passes.batch import Batch, Origin, rows_in
+from ..validation import as_array
 from .looking import Source
 from .spilling import spilled
 
@@ -107,12 +108,15 @@ def _of_tuples(batches: Iterable[Any], names: Names) -> Iterator[Batch]:
     first = 0
     for number, batch in enumerate(batches):
         found = _of_tuple(batch, number, first, names)
-        first += len(np.atleast_1d(np.asarray(found.scores))) if found.labels is None else _count(found.labels)
+        first += _count(found.scores if found.labels is None else found.labels)
         yield found
 
 
-def _count(labels: Any) -> int:
-    return len(labels) if hasattr(labels, "__len__") else 1
+def _count(rows: Any) -> int:
+    try:
+        return len(rows)
+    except TypeError:  # one number, or what is refused when it is read
+        return 1
 
 
 def _of_tuple(batch: Any, number: int, first: int, names: Names) -> Batch:
@@ -121,7 +125,7 @@ def _of_tuple(batch: Any, number: int, first: int, names: Names) -> Batch:
         return _of_mapping(batch, origin, names)
     if hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "__arrow_c_array__"):
         arrow = pyarrow_module("reading batches of frames", "pyarrow")
-        table = arrow.table(batch)
+        table = _read_arrow(lambda: arrow.table(batch), batch)
         (found,) = record_batches(iter([table.combine_chunks()]), origin.name, names, max(1, table.num_rows))
         return found
     if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
@@ -151,14 +155,14 @@ def _of_mapping(batch: Mapping[str, Any], origin: Origin, names: Names) -> Batch
 
 def _arrays(given: Any, beside: Mapping[str, Any], bytes_a_batch: int) -> Stream:
     """Return arrays, mapped from a file or in memory, as a stream of slices."""
-    scores = given if isinstance(given, np.ndarray) else np.asarray(given)
+    scores = given if isinstance(given, np.ndarray) else as_array(given, "scores")[0]
     if scores.ndim == 0:
         raise InvalidInput("scan does not know this source", seen=type(given).__name__)
     rows = rows_in(bytes_a_batch, scores[:1])
     for role, values in beside.items():
-        if len(values) != len(scores):
+        if _count(values) != len(scores):
             raise InvalidInput(
-                f"scores and {role} have inconsistent numbers of rows", seen=f"{len(scores)}, {len(values)}"
+                f"scores and {role} have inconsistent numbers of rows", seen=f"{len(scores)}, {_count(values)}"
             )
 
     def start() -> Iterator[Batch]:
@@ -186,8 +190,19 @@ def _arrow_start(given: Any, bytes_a_batch: int) -> Callable[[], Iterator[Any]] 
         dataset = hasattr(given, "scanner")
         return lambda: iter(given.to_batches(batch_size=rows) if dataset else given.to_batches(max_chunksize=rows))
     if hasattr(given, "__arrow_c_stream__") and not _is_spent_by_reading(given):
-        return lambda: iter(pyarrow_module("reading a stream", "pyarrow").RecordBatchReader.from_stream(given))
+        reader = pyarrow_module("reading a stream", "pyarrow").RecordBatchReader
+        return lambda: iter(_read_arrow(lambda: reader.from_stream(given), given))
     return None
+
+
+def _read_arrow(read: Callable[[], Any], given: Any) -> Any:
+    """Read what calls itself Arrow; a single column has no names, and is refused."""
+    try:
+        return read()
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"{type(given).__name__} is no table of columns", seen=str(error)[:120], hint="pass a frame"
+        ) from error
 
 
 def _of_frames(frames: Iterable[Any]) -> Iterator[Any]:

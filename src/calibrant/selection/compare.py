@@ -13,6 +13,7 @@ from ..calibrator import Calibrator
 from ..errors import CalibrantError, InvalidInput
 from ..metrics.metric import Error
 from ..metrics.table import TABLE
+from ..parameters import is_one_of
 from ..registry import make_seeded
 from ..scanning import Scan, refuse_beside_a_scan
 from ..threads import carried
@@ -160,7 +161,7 @@ def compare_problems(
     also: str | Sequence[str] = (),
 ) -> Comparison:
     """`compare` on validated rows; its ``refit_`` is filled in by the caller."""
-    if metric not in ("nll", "brier"):
+    if not is_one_of(metric, ("nll", "brier")):
         raise InvalidInput("metric must be one that decides by rows", seen=repr(metric), allowed="'nll' or 'brier'")
     more = _further(also)
     kept = _kept(preserve_accuracy, preserve)
@@ -210,14 +211,14 @@ def _further(names: str | Sequence[str]) -> list[str]:
     errors = [name for name, metric in TABLE.items() if isinstance(metric, Error) and name != "calibration_error"]
     wanted = list(dict.fromkeys([names] if isinstance(names, str) else names))
     for name in wanted:
-        if name not in ("gain", *errors):
+        if not is_one_of(name, ("gain", *errors)):
             raise InvalidInput("also asks for an unknown figure", seen=repr(name), allowed=f"gain, {', '.join(errors)}")
     return wanted
 
 
 def _kept(preserve_accuracy: bool, preserve: str | None) -> Preserves:
     """Return what the chosen map must keep."""
-    if preserve not in (None, "top label", "ranking"):
+    if not is_one_of(preserve, (None, "top label", "ranking")):
         raise InvalidInput("preserve is not valid", seen=repr(preserve), allowed="None, 'top label' or 'ranking'")
     if preserve == "ranking":
         return "ranking"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from ..errors import InvalidInput
 from ..registry import entries, make, names
 
 __all__ = ["default_methods", "fast_methods", "left_out", "pick_methods"]
@@ -36,14 +37,16 @@ def fast_methods(n: int, k: int) -> list[str]:
 
 def left_out(methods: str | Sequence[str], embeddings: bool) -> list[str]:
     """Return the registered maps that "all" leaves out because they need embeddings and there are none."""
-    if methods != "all" or embeddings:
+    if not isinstance(methods, str) or methods != "all" or embeddings:
         return []
     return [entry.name for entry in entries() if entry.traits.needs == "embeddings"]
 
 
 def pick_methods(methods: str | Sequence[str], n: int, k: int, embeddings: bool) -> list[str]:
     """Return the names to compare, the identity first; unknown ones are refused."""
-    if methods == "all":
+    if not isinstance(methods, str):
+        picked = _listed(methods)
+    elif methods == "all":
         missing = left_out(methods, embeddings)
         picked = [name for name in names() if name not in missing]
     elif methods == "default":
@@ -51,7 +54,15 @@ def pick_methods(methods: str | Sequence[str], n: int, k: int, embeddings: bool)
     elif methods == "fast":
         picked = fast_methods(n, k)
     else:
-        picked = [methods] if isinstance(methods, str) else list(methods)
-        for name in picked:
-            make(name)
+        picked = _listed([methods])
     return list(dict.fromkeys(["identity", *picked]))
+
+
+def _listed(methods: Iterable[str]) -> list[str]:
+    """Return names of maps one by one; what is none is refused."""
+    if not isinstance(methods, Iterable):
+        raise InvalidInput("methods cannot be read", seen=type(methods).__name__, allowed="a word, or a list of names")
+    picked = list(methods)
+    for name in picked:
+        make(name)
+    return picked

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import InvalidInput
-from ..parameters import generator
+from ..parameters import Integer, generator
 from ..types import Integers
 from .problem import Problem
 
@@ -24,14 +24,16 @@ class Split:
 
 
 Plan = list[list[Split]]  # the splits of each repeat
+_MOST = 10_000  # repeats: all splits are made before the first fit
 
 
 def make_plan(given: Problem, test: Problem | None, cv: int, repeats: int, seed: int) -> Plan:
     """Return the splits of every repeat: folds, or one fit on all rows where there is a test set."""
     if test is not None:
         return [[Split(np.arange(given.n), np.arange(test.n))]]
-    if not isinstance(cv, int) or isinstance(cv, bool) or cv < 2 or repeats < 1:
-        raise InvalidInput("cv must be at least 2 and repeats at least 1", seen=f"cv={cv!r}, repeats={repeats!r}")
+    if not (Integer(2).accepts(cv) and Integer(1).accepts(repeats) and repeats <= _MOST):
+        seen = f"cv={cv!r}, repeats={repeats!r}"
+        raise InvalidInput(f"cv must be at least 2, and repeats from 1 to {_MOST:,}", seen=seen[:80])
     if given.n < 2 * cv:
         raise InvalidInput(f"{given.n} rows are too few for {cv} folds", hint="pass a smaller cv, or a test set")
     if given.groups is not None and given.groups.max() + 1 < cv:

@@ -110,7 +110,7 @@ def as_float(array: NDArray[Any], name: str) -> NDArray[np.floating]:
     if array.dtype not in (np.float32, np.float64):
         try:
             array = array.astype(np.float64)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             kind = InvalidType if isinstance(error, TypeError) else InvalidInput
             raise kind(
                 f"{name} must hold numbers",

@@ -59,7 +59,12 @@ def as_groups(given: Any, n: int, name: str = "groups") -> tuple[NDArray[np.int6
         if missing := [i for i, value in enumerate(array.tolist()) if value is None or value != value]:
             raise InvalidInput(f"{name} has rows without a name", seen=f"row {missing[0]}")
         array = array.astype(str) if len({type(value) for value in array.tolist()}) > 1 else array
-    names, places = np.unique(array, return_inverse=True)
+    try:
+        names, places = np.unique(array, return_inverse=True)
+    except TypeError as error:
+        raise InvalidInput(
+            f"{name} cannot be put into an order", seen=str(error)[:80], allowed="text or numbers"
+        ) from error
     return places.astype(np.int64), names
 
 
@@ -138,7 +143,7 @@ def _refuse_missing(labels: NDArray[Any], name: str) -> None:
 
 def _plain(labels: NDArray[Any]) -> NDArray[Any]:
     """Objects that are all strings, all booleans or all numbers, as an array of that kind; others are refused."""
-    if labels.dtype.kind != "O":
+    if labels.dtype.kind != "O" or labels.ndim == 0:
         return labels
     values = labels.tolist()
     for kinds in (str, (bool, np.bool_), (int, float, np.integer, np.floating)):

@@ -8,6 +8,7 @@ from typing import Any
 from ...cells.edges import fixed_edges
 from ...cells.pairs import Pairs
 from ...errors import InvalidInput
+from ...parameters import is_one_of
 from ..views.forecasts import Forecasts, read, select
 from ..views.thresholds import Threshold
 from .binned import binned
@@ -122,7 +123,7 @@ def spelt(choice: dict[str, Any]) -> dict[str, Any]:
         found["bins"] = found.pop("n_bins")
     if "strategy" in found:
         strategy = found.pop("strategy")
-        if strategy not in _STRATEGIES:
+        if not is_one_of(strategy, _STRATEGIES):
             raise InvalidInput("no such strategy", seen=repr(strategy), allowed=", ".join(map(repr, _STRATEGIES)))
         found["edges"] = _STRATEGIES[strategy]
     return found

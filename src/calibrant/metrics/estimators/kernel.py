@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 
 from ...cells.pairs import is_whole
 from ...errors import InvalidInput
-from ...parameters import AnyOf, Number, OneOf
+from ...parameters import AnyOf, Number, OneOf, is_one_of
 from ..views.forecasts import Forecasts, read
 
 __all__ = ["median_bandwidth", "skce", "skce_of"]
@@ -62,7 +62,7 @@ def skce_of(
     forecasts: Forecasts, *, estimator: str = "unbiased", kernel: str = "gaussian", bandwidth: Any = "median"
 ) -> float:
     """Squared kernel calibration error of validated forecasts."""
-    if estimator not in ("unbiased", "biased", "linear"):
+    if not is_one_of(estimator, ("unbiased", "biased", "linear")):
         raise InvalidInput("no such estimator", seen=repr(estimator), allowed="'unbiased', 'biased' or 'linear'")
     if estimator == "linear":
         return _linear(forecasts, kernel, bandwidth)

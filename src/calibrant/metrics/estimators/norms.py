@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ...arrays import inner
 from ...errors import InvalidInput
+from ...parameters import is_one_of
 
 __all__ = ["Norm", "check_norm", "norm_of"]
 
@@ -17,7 +18,7 @@ Norm: TypeAlias = Literal[1, 2, "max"]
 
 def check_norm(norm: object, allowed: tuple[object, ...] = (1, 2, "max")) -> None:
     """Refuse a norm that the estimator does not have."""
-    if isinstance(norm, bool) or norm not in allowed:
+    if isinstance(norm, bool) or not is_one_of(norm, allowed):
         raise InvalidInput("no such norm", seen=repr(norm), allowed=" or ".join(map(repr, allowed)))
 
 

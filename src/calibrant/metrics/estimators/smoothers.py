@@ -13,6 +13,7 @@ from ...cells.logistic import fit_logistic
 from ...cells.logit_spline import LogitSpline, _odds, grouped, logit_spline
 from ...cells.pairs import Cells, Pairs
 from ...errors import InvalidInput
+from ...parameters import is_one_of
 
 __all__ = ["SMOOTHERS", "smoothed"]
 
@@ -35,7 +36,7 @@ def smoothed(pairs: Pairs, smoother: str = "spline", like: Any = None) -> Any:
     like : curve, optional
         An earlier curve of the same rows, whose choices are taken over.
     """
-    if smoother not in SMOOTHERS:
+    if not is_one_of(smoother, SMOOTHERS):
         raise InvalidInput("no such smoother", seen=repr(smoother), allowed=", ".join(SMOOTHERS))
     return SMOOTHERS[smoother](pairs, like)
 

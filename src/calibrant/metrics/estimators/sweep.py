@@ -9,6 +9,7 @@ import numpy as np
 from ... import _core
 from ...cells.pairs import Cells, Pairs
 from ...errors import InvalidInput
+from ...parameters import is_one_of
 from .norms import Norm, check_norm
 
 __all__ = ["SweepResult", "sweep", "sweep_cells"]
@@ -25,7 +26,7 @@ class SweepResult(NamedTuple):
 
 def sweep_cells(cells: Cells, *, norm: Norm = 1, edges: str = "equal_mass") -> SweepResult:
     """Sweep over sorted cells: one pass of prefix sums, then O(b log m) for each number of bins b."""
-    if edges not in ("equal_mass", "equal_width"):
+    if not is_one_of(edges, ("equal_mass", "equal_width")):
         raise InvalidInput("no such edges for a sweep", seen=repr(edges), allowed="'equal_mass' or 'equal_width'")
     check_norm(norm)
     prefix = np.zeros((3, len(cells.scores) + 1))

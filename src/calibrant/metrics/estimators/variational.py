@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ...cells.pairs import Cells, Pairs
 from ...errors import InvalidInput
+from ...parameters import is_one_of
 from .crossfit import CrossFit, Curve, crossfit_of
 from .smoothers import smoothed
 
@@ -49,7 +50,7 @@ def variational_of(
     ``side="under"`` counts the others. Both add up to the whole. ``known`` keeps the curves of these pairs, which all
     sides share.
     """
-    if side not in (None, "over", "under"):
+    if not is_one_of(side, (None, "over", "under")):
         raise InvalidInput("no such side", seen=repr(side), allowed="None, 'over' or 'under'")
     curve = None if smoother == "isotonic" else _curve(smoother, {} if known is None else known)
     return crossfit_of(pairs, norm=1, folds=folds, random_state=random_state, curve=curve, side=side)

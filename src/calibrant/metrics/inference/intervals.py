@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -103,7 +104,7 @@ def _number(value: float) -> str:
 
 def check_confidence(confidence: float) -> None:
     """Refuse a level that is no level."""
-    if not 0 < confidence < 1:
+    if not (isinstance(confidence, Real) and 0 < confidence < 1):
         raise InvalidInput("confidence must lie between 0 and 1", seen=repr(confidence), allowed="0.95, for example")
 
 

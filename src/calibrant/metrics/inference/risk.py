@@ -12,6 +12,7 @@ from scipy.special import chdtri, expit, log_expit, logit, stdtrit
 from ...cells.logistic import fit_logistic
 from ...cells.pairs import Pairs, standard_error
 from ...errors import InvalidInput
+from ...parameters import is_one_of
 from ..estimators.cox import Line, line_covariance, line_of, observed_expected, outside_of
 from .intervals import Interval, deviations_of
 from .means import FEW, few_words, mean_interval, rarer, share_ends, short_words
@@ -55,7 +56,7 @@ def large_law(pairs: Pairs, confidence: float, sampling: Sampling, method: str =
 
 
 def _ends(pairs: Pairs, line: Line, place: int, confidence: float, method: str) -> Interval:
-    if method not in ("profile", "wald"):
+    if not is_one_of(method, ("profile", "wald")):
         raise InvalidInput("no such interval", seen=repr(method), allowed="'profile' or 'wald'")
     estimate, error = float(line.fit.theta[place]), float(np.sqrt(line.fit.covariance[place, place]))
     note = _note(pairs, line)

@@ -12,7 +12,7 @@ from scipy.special import chdtrc, erfc, log_expit, logit
 
 from ...cells.pairs import Cells, Pairs, is_whole
 from ...errors import InvalidInput
-from ...parameters import generator
+from ...parameters import generator, is_one_of
 from ..estimators.cox import Line, line_of
 from ..estimators.cumulative import ecce, ks
 from ..estimators.kernel import skce_of
@@ -117,7 +117,7 @@ def calibration_test(
     >>> calibration_test(y, p).pvalue < 0.05
     True
     """
-    if method not in (*_TESTS, "skce"):
+    if not is_one_of(method, (*_TESTS, "skce")):
         raise InvalidInput("no such test", seen=repr(method), allowed=", ".join((*_TESTS, "skce")))
     check_norm(norm)
     check_resamples(resamples, 19)

@@ -13,6 +13,7 @@ from scipy.special import ndtr, ndtri
 from ...arrays import inner
 from ...cells.pairs import rows_of
 from ...errors import InvalidInput
+from ...parameters import is_one_of
 from ..views.forecasts import read
 from .proper import brier_rows, nll_rows
 
@@ -98,7 +99,7 @@ def compare_forecasts(
     loss : {"brier", "nll"}
         A proper score: no binning is involved.
     """
-    if loss not in ("brier", "nll"):
+    if not is_one_of(loss, ("brier", "nll")):
         raise InvalidInput("no such loss", seen=repr(loss), allowed="'brier' or 'nll'")
     one, two = (read(y_true, p, sample_weight, classes=classes) for p in (first, second))
     if one.probabilities.shape != two.probabilities.shape:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ...arrays import inner
 from ...errors import InvalidInput
+from ...parameters import is_one_of
 from ..views.forecasts import Forecasts, read
 
 __all__ = ["brier", "brier_rows", "nll", "nll_rows"]
@@ -61,7 +62,7 @@ def brier(
     >>> brier([0, 1], [[0.75, 0.25], [0.25, 0.75]])
     0.125
     """
-    if view not in ("multi_class", "top_label"):
+    if not is_one_of(view, ("multi_class", "top_label")):
         raise InvalidInput("no such view of the Brier score", seen=repr(view), allowed="'multi_class' or 'top_label'")
     forecasts = read(y_true, y_prob, sample_weight, classes=classes)
     return _mean(brier_rows(forecasts, view), forecasts.weights)

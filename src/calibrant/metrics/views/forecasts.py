@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -165,7 +165,7 @@ def select(forecasts: Forecasts, view: Any, others: tuple[str, ...] = ()) -> Pai
     """
     if isinstance(view, str) and view in ("top_label", "pooled"):
         return forecasts.top if view == "top_label" else forecasts.pooled()
-    place = [i for i, c in enumerate(forecasts.classes.tolist()) if c == view]
+    place = [i for i, c in enumerate(forecasts.classes.tolist()) if isinstance(view, Hashable) and c == view]
     if not place:
         shown = ", ".join(repr(c) for c in forecasts.classes[:6].tolist())
         raise InvalidInput(
