@@ -1,7 +1,11 @@
 """However rows are cut into partitions, whoever reads them and in whatever order they merge, the answer is the same."""
 
+import functools
+import operator
 import os
+import pickle
 import resource
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +14,8 @@ import calibrant
 from calibrant import CalibrantError, make, registry
 from calibrant.metrics import Measuring
 from calibrant.metrics.table import TABLE
+from calibrant.passes.batch import Batch, Origin
+from calibrant.passes.wire import from_bytes, to_bytes
 from calibrant.scanning import scanned
 
 pa = pytest.importorskip("pyarrow")
@@ -63,9 +69,31 @@ def cluster(cut, room):
     return calibrant.scan(da.from_array(Z[order], chunks=(sizes, 3)), label=da.from_array(Y[order], chunks=(sizes,)))
 
 
+class Posted:
+    """Partitions that get a pickled function and send bytes, as Spark's do, without its seconds a pass."""
+
+    is_cluster, n_partitions, words = True, 0, "posted partitions"
+
+    def __init__(self, parts):
+        self.parts = parts
+
+    def head(self):
+        return None
+
+    def reduce(self, function):
+        sent = pickle.dumps(function)
+        found = [pickle.loads(sent)(iter([Batch(*part, origin=Origin("part", 0))])) for part in self.parts]
+        answers = [from_bytes(to_bytes(answer)) for answer in found if answer is not None]
+        return functools.reduce(operator.add, answers) if answers else None
+
+
+def posted(cut, room):
+    return replace(stream(cut, room), source=Posted([(Z[rows], Y[rows]) for rows in parts_of(cut)]))
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("cut", CUTS)
-@pytest.mark.parametrize("engine", [stream, files, cluster])
+@pytest.mark.parametrize("engine", [stream, files, cluster, posted])
 def test_maps_and_metrics_do_not_depend_on_engine_and_partitions(engine, cut, tmp_path):
     data = engine(cut, tmp_path)
     for name in MAPS:
@@ -81,14 +109,17 @@ def test_maps_and_metrics_do_not_depend_on_engine_and_partitions(engine, cut, tm
 def test_every_map_fits_from_a_cluster_as_from_arrays(name):
     da = pytest.importorskip("dask.array")
     first = np.argsort(Y[:400], kind="stable")  # partitions of one row, of none, and some without a class
-    sizes = tuple(np.diff([0, 1, 1, int((Y[:400] == 0).sum()), 390, 400]).tolist())
+    places = [0, 1, 1, int((Y[:400] == 0).sum()), 390, 400]
+    sizes = tuple(np.diff(places).tolist())
     z, y = da.from_array(Z[first], chunks=(sizes, 3)), da.from_array(Y[first], chunks=(sizes,))
-    found = make(name).fit(calibrant.scan(z, label=y)).predict_proba(Z)
-    np.testing.assert_allclose(found, make(name).fit(Z[:400], Y[:400]).predict_proba(Z), atol=1e-5)
+    parts = [(Z[rows], Y[rows]) for rows in np.split(first, places[1:-1])]
+    expected = make(name).fit(Z[:400], Y[:400]).predict_proba(Z)
+    for data in (calibrant.scan(z, label=y), replace(stream("one", None), source=Posted(parts))):
+        np.testing.assert_allclose(make(name).fit(data).predict_proba(Z), expected, atol=1e-5)
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("engine", [stream, cluster])
+@pytest.mark.parametrize("engine", [stream, cluster, posted])
 def test_every_metric_that_streams_is_that_of_the_arrays(engine, tmp_path):
     data = engine("without a class", tmp_path)
     asks = {"net_benefit": {"threshold": 0.4}, "recalibration_benefit": {"threshold": 0.4}}
