@@ -188,6 +188,12 @@ def main() -> None:
         run(replace(data, _looks={}))
     seconds, used = since(start), peak() - base
     reading = [min(pair) for pair in zip(first, bare(files), strict=True)]
+    again = 0 if WHERE in CLUSTER else 1 if seconds[0] > 10 else 4  # the machine is shared: the best of several
+    for _ in range(again):
+        start = clocks()
+        run(replace(data, _looks={}))
+        seconds = [min(pair) for pair in zip(seconds, since(start), strict=True)]
+        reading = [min(pair) for pair in zip(reading, bare(files), strict=True)]
     told = {"seconds": seconds, "bare": reading, "passes": passes[0], "memory": used}
     if WHERE == "whole":
         told |= {"disk": from_disk(files)}
