@@ -7,8 +7,9 @@ import pytest
 from hypothesis import settings
 from numpy.typing import NDArray
 
-# The same examples for the same code: a red suite is red for all. `--hypothesis-profile default` looks for others.
-settings.register_profile("repeatable", derandomize=True)
+# The same examples for the same code, and none is timed: a red suite is red for all.
+# `--hypothesis-profile default` looks for others.
+settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 
 _SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"

@@ -237,3 +237,12 @@ def test_batches_that_do_not_fit_are_refused():
         monitor + Monitor(alpha=0.01)
     with pytest.raises(CalibrantError, match="order"):
         Monitor(question="changed") + Monitor(question="changed")
+
+
+def test_a_batch_without_events_may_come_as_truth_values():
+    p = np.full(30, 0.02)
+    truth, numbers = Monitor(), Monitor()
+    for outcomes in (np.zeros(30, bool), np.arange(30) == 3):
+        truth.update(outcomes, p)
+        numbers.update(outcomes.astype(int), p)
+    assert truth.findings().verdict == numbers.findings().verdict

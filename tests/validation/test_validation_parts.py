@@ -62,3 +62,12 @@ def test_masked_rows_share_what_is_left():
     logits = np.array([[0.0, -np.inf, 0.0, 0.0], [0.0, 1.0, -np.inf, -np.inf]])
     left = masked_out(np.array([[0.1, 0.6, 0.1, 0.2], [0.0, 0.0, 0.5, 0.5]]), logits)
     np.testing.assert_allclose(left, [[0.25, 0.0, 0.25, 0.5], [0.5, 0.5, 0.0, 0.0]])
+
+
+@pytest.mark.parametrize("outcome", [False, True])
+def test_truth_values_are_two_classes_though_one_is_missing(outcome):
+    places, classes = as_labels(np.full(5, outcome), 2, 5)
+    assert places.tolist() == [int(outcome)] * 5
+    assert classes.tolist() == [False, True]
+    with pytest.raises(InvalidInput, match="does not fit the 3 columns"):
+        as_labels(np.full(5, outcome), 3, 5)

@@ -17,8 +17,8 @@ class Point:
 
     Attributes
     ----------
-    batch, label : int, str
-        The last of these batches.
+    batch, label, first : int, str, str
+        The last of these batches, and the label of the first.
     batches, rows : int
         How many batches and rows the point sums: one batch, or several where watching was long.
     log_e : float or None
@@ -39,6 +39,7 @@ class Point:
     mean: float
     low: float
     high: float
+    first: str = ""
 
 
 def points_of(segments: Sequence[Segment], alpha: float) -> list[Point]:
@@ -54,5 +55,5 @@ def points_of(segments: Sequence[Segment], alpha: float) -> list[Point]:
         bound = gap_bound(squares, alpha)
         ends = max((gap - bound) / weight, -1.0), min((gap + bound) / weight, 1.0)
         own = (one.observed - one.expected) / one.weight, one.variance**0.5 / one.weight
-        found.append(Point(batch, one.last, one.batches, one.rows, one.log_e, *own, gap / weight, *ends))
+        found.append(Point(batch, one.last, one.batches, one.rows, one.log_e, *own, gap / weight, *ends, one.first))
     return found

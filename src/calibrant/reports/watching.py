@@ -34,7 +34,7 @@ def watching_page(monitor: Monitor) -> dict[str, Any]:
     found, points = monitor.findings(), monitor.history()
     return {
         "found": found,
-        "first": points[0].label if points else "",
+        "first": points[0].first if points else "",
         "last": points[-1].label if points else "",
         "question": QUESTIONS[found.question],
         "promise": PROMISES[found.promise].format(alpha=found.alpha, length=1 / found.alpha),
@@ -68,7 +68,9 @@ def _frame(
     step = max(1, -(-len(points) // 6))
     for point in points[::-step][::-1]:
         words = escape(point.label if len(point.label) < 14 else point.label[:12] + "…")
-        parts.append(f'<text x="{fx * point.batch + sx:.1f}" y="{HEIGHT + 28}" text-anchor="middle">{words}</text>')
+        x = fx * point.batch + sx
+        anchor = "middle" if x < LEFT + WIDTH - 30 else "end"  # so that the last is not cut
+        parts.append(f'<text x="{x:.1f}" y="{HEIGHT + 28}" text-anchor="{anchor}">{words}</text>')
     parts.append(f'<text x="{LEFT + WIDTH / 2}" y="{HEIGHT + 46}" text-anchor="middle">batch</text>')
     return lambda b: f"{fx * b + sx:.1f}", lambda v: f"{fy * min(max(v, low), high) + sy:.1f}", "".join(parts)
 

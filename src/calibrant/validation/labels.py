@@ -21,7 +21,7 @@ def as_labels(
 
     The classes are, in this order of preference: the ones given; the column names of the frame that held the scores,
     when every label is one of them (all columns may carry one prefix and suffix: ``p_ant``, ``p_bee``); 0 … K-1, when
-    every label is such an integer; the sorted distinct labels, when there are exactly K (False and True too). Without a
+    every label is such an integer; False and True; the sorted distinct labels, when there are exactly K. Without a
     number of columns to fit (``k`` None, for embeddings) they are the ones given or the sorted distinct labels.
     """
     labels = _label_array(y, n, name)
@@ -37,6 +37,8 @@ def as_labels(
         return _positions(labels, known, name), known
     if _are_places(labels, k):
         return labels.astype(np.int64, copy=False), np.arange(k)
+    if labels.dtype.kind == "b" and k == 2:
+        return labels.astype(np.int64), np.array([False, True])
     distinct, places = np.unique(labels, return_inverse=True)
     if len(distinct) == k:
         return places.astype(np.int64, copy=False), distinct
