@@ -13,6 +13,8 @@ exclude_patterns = ["evidence/claims/*.json", "sg_execution_times.rst", "**/sg_e
 html_theme = "pydata_sphinx_theme"
 html_title = "calibrant"
 html_theme_options = {"navbar_end": ["theme-switcher"], "show_prev_next": False, "show_toc_level": 2}
+# One line at 1,280 pixels: four pages, and the search as a sign.
+html_theme_options |= {"header_links_before_dropdown": 4, "navbar_persistent": ["search-button"]}
 html_theme_options["secondary_sidebar_items"] = ["page-toc"]  # and no link to the source: guides get its room
 html_sidebars = {"*": []}  # pages that no others belong to
 html_show_sphinx = False

@@ -95,6 +95,7 @@ def _gaps(ax: Any, found: Any, told: Any) -> None:
     reach = max((abs(p.gap) + 2 * p.error for p in points), default=1.0)
     ax.set_ylim(-1.15 * reach, 1.15 * reach)
     ax.set(xlabel="batch", ylabel="observed - expected")
+    ax.xaxis.get_major_locator().set_params(integer=True)
     legend(ax, **_ABOVE)
 
 
