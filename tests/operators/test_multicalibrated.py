@@ -105,3 +105,12 @@ def test_every_round_costs_the_held_out_loss_a_number():
     gained = plain.loss_after - report.loss_after
     assert report.iterations - plain.iterations == len(fitted.steps_) > 0
     assert report.held_out_after == pytest.approx(plain.held_out_after - gained + len(fitted.steps_) / 3000)
+
+
+def test_a_small_one_comes_back_from_its_file(tmp_path):
+    z, y, table = overlapping(600, size=2.0)
+    map_ = Multicalibrated(make("platt")).fit(z, y, groups=table)
+    map_.save(tmp_path / "m.calibrant")
+    again = calibrant.load(tmp_path / "m.calibrant")
+    assert map_.columns_.min() < 1  # the first column, and all rows
+    np.testing.assert_array_equal(again.predict_proba(z, groups=table), map_.predict_proba(z, groups=table))

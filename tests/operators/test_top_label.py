@@ -53,3 +53,18 @@ def test_saturated_rows_and_saving(tmp_path):
     np.testing.assert_array_equal(load(tmp_path / "map").predict_proba(z), map_.predict_proba(z))
     with pytest.raises(CalibrantError, match="TopLabel: binary_map must act on one score"):
         TopLabel(make("ts")).fit(z, y)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+def test_a_row_with_one_possible_class_is_shipped_as_certain(keep):
+    """The formula of what is exported agrees with the map: all probability for the class that is left."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(200, 3)) * 2
+    y = np.where(rng.random(200) < 0.6, z.argmax(axis=1), rng.integers(0, 3, 200))
+    map_ = TopLabel(PlattScaling(), keep_label=keep, saturated="exact").fit(z, y)
+    rows = np.array([[0.5, -np.inf, -np.inf], [1.0, 0.0, -np.inf]])
+    torch = pytest.importorskip("torch")
+    shipped = map_.to_torch()(torch.from_numpy(rows)).numpy()
+    np.testing.assert_allclose(shipped, map_.predict_proba(rows), atol=1e-7)
+    np.testing.assert_allclose(shipped[0], [1.0, 0.0, 0.0], atol=1e-7)

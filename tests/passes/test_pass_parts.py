@@ -8,6 +8,7 @@ import pytest
 
 from calibrant.cells.moments import Moments, moments_of
 from calibrant.errors import CalibrantError, FileProblem
+from calibrant.passes.batch import rows_in
 from calibrant.passes.block import Block
 from calibrant.passes.sample import bit_hash
 from calibrant.passes.survey import SampleSize, survey_of
@@ -117,3 +118,10 @@ def test_partitions_that_send_a_part_of_their_samples_are_trusted_as_far_as_all_
         np.testing.assert_array_equal(found.weights[:known], all_rows.weights[:known])
         assert found.covers(known)
         assert found.covers(known + 1) == (found.count > known)
+
+
+def test_a_batch_has_as_many_rows_as_its_bytes_hold_and_one_at_least():
+    """A row counts for 32 bytes however few its scores: what is made of it is as large."""
+    assert rows_in(3200, np.zeros(1, np.float32)) == 100
+    assert rows_in(3200, np.zeros(8)) == 50
+    assert rows_in(10, np.zeros(8)) == 1

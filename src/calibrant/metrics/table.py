@@ -348,7 +348,8 @@ def row_of(metric: Any) -> Metric | None:
         if metric not in TABLE:
             raise InvalidInput("no such metric", seen=repr(metric), allowed=", ".join(TABLE))
         return TABLE[metric]
-    return _ROWS.get(metric) if callable(metric) else None
+    own: Any = metric if callable(metric) else None
+    return _ROWS.get(own)
 
 
 def meanings_of(is_event: bool) -> dict[str, str]:

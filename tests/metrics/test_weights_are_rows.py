@@ -1,0 +1,113 @@
+"""Whole weights are rows that are there as often: where a weight enters a figure by a way of its own."""
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+import calibrant
+from calibrant import metrics
+from calibrant.cells.edges import mass_bounds
+from calibrant.cells.pairs import Pairs
+from calibrant.cells.summed import SummedCells
+from calibrant.errors import FileProblem
+from calibrant.metrics.inference.cumulative_test import range_pvalue
+from calibrant.metrics.inference.planning import calibration_error_bound
+from calibrant.metrics.inference.resampling import _counts
+
+RNG = np.random.default_rng(0)
+N = 240
+P = RNG.dirichlet(np.ones(3), N)
+Y = np.where(RNG.random(N) < 0.6, P.argmax(axis=1), RNG.integers(0, 3, N))
+W = RNG.integers(1, 5, N)
+ROWS = np.repeat(np.arange(N), W)
+
+
+def test_thresholds_by_the_prior_are_those_of_the_weighted_rows():
+    skewed = np.where(Y == 0, 5, 1)
+    rows = np.repeat(np.arange(N), skewed)
+    found = metrics.cwece(Y, P, threshold="prior", sample_weight=skewed)
+    assert found == pytest.approx(metrics.cwece(Y[rows], P[rows], threshold="prior"), rel=1e-9)
+
+
+def test_gaps_of_groups_are_weighted():
+    q, y, groups = P[:, 0], (Y == 0).astype(int), np.where(np.arange(N) % 2, "odd", "even")
+    weights = np.where(y == 1, 3, 1)  # so that a gap without weights is another one
+    rows = np.repeat(np.arange(N), weights)
+    found = calibrant.measure(y, q, groups=groups, sample_weight=weights, resamples=19).group_findings
+    wanted = calibrant.measure(y[rows], q[rows], groups=groups[rows], resamples=19).group_findings
+    for one, other in zip(found.rows, wanted.rows, strict=True):
+        assert one.gap == pytest.approx(other.gap, rel=1e-9)
+        own = groups == one.name
+        assert one.gap == pytest.approx(np.average(y[own] - q[own], weights=weights[own]))
+
+
+def test_groups_that_do_not_differ_are_said_not_to():
+    q = RNG.beta(2, 4, 3000)
+    y = (RNG.random(3000) < q).astype(int)
+    found = calibrant.measure(y, q, groups=np.arange(3000) % 3, resamples=19).group_findings
+    assert found.test.pvalue > 0.05
+    assert found.verdict.startswith("No evidence that groups differ")
+    wrong = np.where(np.arange(3000) % 3 == 0, np.minimum(q * 1.8, 0.99), q)
+    assert calibrant.measure(y, wrong, groups=np.arange(3000) % 3, resamples=19).group_findings.verdict.startswith(
+        "Groups"
+    )
+
+
+def test_resamples_draw_rows_and_keep_their_weights():
+    pairs = Pairs(P[:, 0], (Y == 0).astype(float), W + 0.5)
+    for drawn in _counts(pairs, 5, np.random.default_rng(1)):
+        times = drawn / (W + 0.5)
+        np.testing.assert_allclose(times, times.round(), atol=1e-12)
+        assert times.sum() == pytest.approx(N)
+
+
+def test_means_over_labels_are_by_how_often_each_happens():
+    """The weighted mean of the labels' Brier scores, and not the plain one."""
+    q = np.column_stack([RNG.beta(1, 9, 400), RNG.beta(5, 5, 400)])
+    y = (RNG.random((400, 2)) < q).astype(int)
+    found = calibrant.measure(y, q, profile="multilabel", resamples=19).labels
+    losses, shares = ((q - y) ** 2).mean(axis=0), y.mean(axis=0)
+    assert found.weighted["brier"].estimate == pytest.approx(np.average(losses, weights=shares))
+    assert found.macro["brier"].estimate == pytest.approx(losses.mean())
+
+
+def test_intervals_over_labels_are_as_wide_as_few_weighty_rows_make_them():
+    """Twenty rows of four hundred have nearly all of the weight: as much is known as from these twenty."""
+    q = np.column_stack([RNG.beta(2, 4, 400), RNG.beta(5, 5, 400)])
+    y = (RNG.random((400, 2)) < q).astype(int)
+    weights = np.where(np.arange(400) < 20, 1.0, 1e-3)
+    wide, narrow = (
+        calibrant.measure(y, q, profile="multilabel", sample_weight=w).labels.macro["brier"] for w in (weights, None)
+    )
+    assert wide.high - wide.low > 2.5 * (narrow.high - narrow.low)
+
+
+def test_bins_of_equal_mass_begin_at_a_group_once():
+    """The third group has half of the weight: three bins would begin behind it."""
+    weights = np.array([2, 1, 5, 2])
+    below = np.cumsum(weights) - weights
+    assert mass_bounds(below, 10, 5).tolist() == [1, 3]
+    assert mass_bounds(below.astype(float), 10.0, 5).tolist() == [1, 3]
+
+
+@pytest.mark.parametrize("bins", [0, -1, 10**7, 2.5, "many"])
+def test_cells_of_a_senseless_number_of_bins_are_refused(bins):
+    told = SummedCells(np.array([[0.5], [2.0], [1.0], [2.0]])).to_dict()
+    assert SummedCells.from_dict(told).bins == 15
+    with pytest.raises(FileProblem):
+        SummedCells.from_dict(told | {"bins": bins})
+
+
+@pytest.mark.parametrize("x", [0.7, 0.9, 1.5, 2.9, 3.1, 4.0])
+def test_the_range_of_brownian_motion_has_one_law(x):
+    """Feller's other series, 8 Σ (-1)^(k-1) k Φ(-kx), on either side of where the two meet."""
+    k = np.arange(1, 400)
+    wanted = 8 * ((-1.0) ** (k - 1) * k * ndtr(-k * x)).sum()
+    assert range_pvalue(x) == pytest.approx(wanted, abs=1e-9)
+    assert range_pvalue(x) < 1
+
+
+def test_the_bound_of_a_calibration_error_holds_in_nineteen_of_twenty_by_default():
+    assert calibration_error_bound(0.02, 1000, 10) == calibration_error_bound(0.02, 1000, 10, delta=0.05)
+    formula = 0.02 + 10 * np.sqrt(2 / 1000 * (2 * np.log(2) - np.log(0.05)))
+    assert calibration_error_bound(0.02, 1000, 10) == pytest.approx(formula)
