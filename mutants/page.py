@@ -32,11 +32,15 @@ def reasons() -> dict[str, tuple[bool, str]]:
 
 
 def write(
-    changes: list[Change], known: dict[str, str], seed: int, fresh: list[Change], at_first: dict[str, str]
+    changes: list[Change],
+    seed: int,
+    fresh: dict[int, list[Change]],
+    known: dict[str, str],
+    at_first: dict[str, str],
 ) -> int:
     """Write the page and return 0 where enough changes are noticed and all have been tried.
 
-    ``fresh`` are changes of another seed, and ``at_first`` their first outcomes: no test was written for them before.
+    ``fresh`` are changes of other seeds, and ``at_first`` first outcomes: no test was written for them before.
     """
     tried = [c for c in changes if known.get(c.key, "does not compile") != "does not compile"]
     noticed = [c for c in tried if known[c.key] in NOTICED]
@@ -50,7 +54,7 @@ def write(
         "\n".join(
             [
                 *_head(tried, noticed, same, share, missing, good, seed),
-                *_fresh(fresh, at_first),
+                *_fresh(fresh, known, at_first, why),
                 *_tables(tried, known),
                 *_list(survivors, why),
             ]
@@ -85,20 +89,30 @@ def _head(
     ]
 
 
-def _fresh(changes: list[Change], at_first: dict[str, str]) -> list[str]:
-    """Say what became of another sample, for which no test had been written."""
-    tried = [c for c in changes if at_first.get(c.key, "does not compile") != "does not compile"]
-    noticed = sum(at_first[c.key] in NOTICED for c in tried)
-    if not tried:
-        return []
-    return [
-        f"**Of changes that no test had been written for** (another seed; {len(tried)} of {len(changes)} drawn tried)",
-        f"the tests noticed {noticed} ({noticed / len(tried):.1%}); survivors of any kind are not noticed. The share",
-        "above is that of changes whose survivors have been looked at. Since then tests were written for what this",
-        "sample showed to be weak (numbers kept from version to version, passes of every search, formulas of other",
-        "parameters, refusals); no third sample has been drawn, so what to expect of the next is not known.",
+def _fresh(
+    samples: dict[int, list[Change]],
+    known: dict[str, str],
+    at_first: dict[str, str],
+    why: dict[str, tuple[bool, str]],
+) -> list[str]:
+    """Say what became of other samples, for which no test had been written, and what is known of them since."""
+    lines = [
+        "**Of changes that no test had been written for** the tests notice less; this is what to expect of the next.",
+        'Survivors of any kind are not noticed at first; "now" is after tests were written for some of them.',
         "",
+        "| seed | drawn | tried | noticed at first | now | change nothing |",
+        "| --- | --- | --- | --- | --- | --- |",
     ]
+    for seed, changes in sorted(samples.items()):
+        tried = [c for c in changes if at_first.get(c.key, "does not compile") != "does not compile"]
+        noticed, now = (sum(told[c.key] in NOTICED for c in tried) for told in (at_first, known))
+        same = sum(known[c.key] == "survived" and why.get(c.key, (False, ""))[0] for c in tried)
+        size = max(1, len(tried))
+        lines.append(
+            f"| {seed} | {len(changes)} | {len(tried)} | {noticed} ({noticed / size:.1%}) | {now} ({now / size:.1%}) "
+            f"| {same} |"
+        )
+    return [*lines, ""]
 
 
 def _tables(tried: list[Change], known: dict[str, str]) -> list[str]:
