@@ -3,7 +3,7 @@
 import pytest
 from tests.conftest import overconfident
 
-from calibrant import compare
+from calibrant import CalibrantError, compare, make
 from calibrant.selection.choice import choose, explain
 from calibrant.selection.result import Estimate, Row
 
@@ -75,3 +75,23 @@ def test_the_noise_of_calibrated_scores_is_left_alone() -> None:
     assert found.best_ == "identity"
     assert "alone" in found.reason
     assert "goes from" not in found.reason
+
+
+@pytest.mark.parametrize(("error", "taken"), [(0.15, "identity"), (0.05, "big")])
+def test_a_blend_that_loses_gives_its_place_to_the_scores(error: float, taken: str) -> None:
+    every = [_BIG, _row("blend", 0.25, 0.2, 900), _row("identity", 0.2, error, 0)]
+    chosen, lowest = choose(every, "nll", 10)
+    assert chosen.name == taken
+    left = "not clear of the noise (big: -0.2000" in explain(every, chosen, lowest, "nll", 10, 2, ())
+    assert left == (taken == "identity")
+
+
+def test_one_class_says_nothing_about_maps() -> None:
+    scores, _ = overconfident(40, 3)
+    with pytest.raises(CalibrantError, match=r"one class only.*every label is 2"):
+        compare(scores, [2] * 40, methods=["ts", "beta"])
+
+
+def test_too_few_rows_to_choose_by_are_refused_with_advice() -> None:
+    with pytest.raises(CalibrantError, match="too few to compare maps on; seen: 3 of 4; hint: choose a map yourself"):
+        make("auto").fit([-1.0, 0.5, 2.0], [0, 1, 1])

@@ -121,7 +121,13 @@ class AutoCalibrator(Calibrator):
             raise InvalidInput("groups must name one group a row", seen=f"{len(places)} for {sample.n} rows")
         classes = np.arange(sample.n_classes)
         problem = Problem(sample.logits, sample.labels, sample.weights, classes, groups=places, exact=exact)
-        folds = max(2, min(int(self.cv), sample.n // 2))
+        if sample.n < 4:
+            raise InvalidInput(
+                "the rows are too few to compare maps on",
+                seen=f"{sample.n} of 4",
+                hint="choose a map yourself, such as ts",
+            )
+        folds = min(int(self.cv), sample.n // 2)
         found = compare_problems(
             problem,
             None,

@@ -23,12 +23,15 @@ def choose(rows: Sequence[Row], metric: str, n: int) -> tuple[Row, Row]:
 
     The map to take is the first of these that comes near the lowest loss: the identity (within one standard error and
     0.5 % of the loss), the blend (within two standard errors, and where the lowest is a step function some nats), the
-    simplest map (within a quarter, or within one and 0.5 % of the loss). The error is that of the paired difference to
-    the lowest, so maps that err on the same rows are told apart.
+    simplest map (within a quarter, or within one and 0.5 % of the loss). Where the blend loses more than the identity,
+    this takes its place. The error is that of the paired difference to the lowest, so maps that err on the same rows
+    are told apart.
     """
     candidates = [row for row in rows if row.metrics and row.eligible]
     lowest = min(candidates, key=lambda row: (row.metrics[metric].value, row.size))
-    for name, errors, ahead in (("identity", 0.0, 0.0), ("blend", _CLEAR, _ahead(lowest, metric) / n)):
+    losing = any(row.name == "blend" and row.against_identity[metric].value > 0 for row in candidates)
+    safe = "identity" if losing else "blend"
+    for name, errors, ahead in (("identity", 0.0, 0.0), (safe, _CLEAR, _ahead(lowest, metric) / n)):
         for row in candidates:
             if row.name == name and _near(row, lowest, metric, errors, ahead):
                 return row, lowest
@@ -71,8 +74,9 @@ def _why(chosen: Row, lowest: Row, metric: str) -> str:
     if chosen is lowest and chosen.name == "identity":
         return f"No map has a lower held-out {metric} than the scores as they are: leave them alone."
     if chosen.name == "identity":
+        little = "little and within" if _near(chosen, lowest, metric, 0.0) else "not clear of"
         return (
-            f"What maps gain in held-out {metric} over the scores as they are is little and within the noise {behind}: "
+            f"What maps gain in held-out {metric} over the scores as they are is {little} the noise {behind}: "
             "leave them alone."
         )
     if chosen is lowest:

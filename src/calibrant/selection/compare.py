@@ -114,6 +114,11 @@ def compare(
     inputs = inputs or "logits"
     given, sampled = (None, "") if scan is None else scan_problem(scan, inputs, classes, exact=exact)
     given = given or make_problem(scores, y, inputs, classes, sample_weight, embeddings, groups, exact=exact)
+    if given.n > 1 and (given.labels == given.labels[0]).all():
+        raise InvalidInput(
+            "y holds one class only: maps can be compared on rows of at least two classes",
+            seen=f"every label is {given.classes[given.labels[0]].item()!r}",
+        )
     result = compare_problems(
         given,
         None if test is None else _test_problem(test, inputs, given, scores),
