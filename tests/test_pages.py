@@ -10,6 +10,7 @@ import pytest
 
 import calibrant
 from calibrant.arrays import softmax
+from calibrant.files import roles
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 ELSEWHERE = {"monitoring", "recipes"}  # tests/monitoring/test_page.py, tests/exports/test_recipes.py
@@ -95,3 +96,8 @@ def test_the_commands_run_as_pasted(page, tmp_path, monkeypatch, capsys):
         program, *words = shlex.split(line, comments=True)
         if program == "calibrant" and words[0] != "report":  # five seconds, and what `calibrant demo` does
             assert main(words) == (1 if "--fail-if" in words else 0), capsys.readouterr().err
+
+
+def test_the_page_of_files_tells_every_name_that_is_known():
+    page = (DOCS / "files.md").read_text(encoding="utf-8")
+    assert [word for words in roles._ROLES.values() for word in words if f"`{word}`" not in page] == []
