@@ -90,16 +90,12 @@ def outcome(change: Change, tree: Path, tests: Tests, core: Core) -> str:
 
 
 def _rounds(change: Change, tests: Tests) -> Any:
-    """Yield the tests that ran the line; then their whole files, as fixtures serve later tests too."""
+    """Yield the tests that ran the line; then all that ran its file: one test alone is seen to run what is run once."""
     reached = tests.of(change)
     if reached:
         yield reached
-    if change.room != "cpp":
-        files = {name.split("::")[0] for name in reached}
-        more = [name for name in tests.whole_file(change) if name not in reached]
-        wanted = [name for name in more if name.split("::")[0] in files] if reached else more
-        if wanted:
-            yield wanted
+    if change.room != "cpp" and (more := [name for name in tests.whole_file(change) if name not in reached]):
+        yield more
 
 
 def main() -> None:

@@ -270,3 +270,12 @@ def test_a_slope_far_from_one_is_told_where_the_test_sees_nothing(rng):
     assert found.verdict.startswith("No evidence")
     assert "too extreme" in found.verdict
     assert "slope" not in calibrant.measure(y, p, resamples=99).verdict
+
+
+def test_scores_without_log_odds_have_no_shift():
+    """All of them exactly 1: it was an infinite one, with words about outcomes of which there are two."""
+    found = calibrant.measure([0, 1] * 20, [1.0] * 40, profile="risk", resamples=19).metrics["calibration_in_the_large"]
+    assert np.isnan(found.estimate)
+    assert "exactly 0 or 1" in found.note
+    with pytest.raises(calibrant.CalibrantError, match="not defined"):
+        metrics.calibration_in_the_large([0, 1] * 20, [1.0] * 40)

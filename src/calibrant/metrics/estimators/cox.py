@@ -114,9 +114,11 @@ def calibration_intercept(pairs: Pairs) -> float:
 
 
 def calibration_in_the_large(pairs: Pairs) -> float:
-    """Return the shift a with b = 1: above 0 where events happen more often than was said."""
+    """Return the shift a with b = 1: above 0 where events happen more often than was said; NaN without log-odds."""
     line = line_of(pairs, slope=False)
-    if line.separable and len(line.x):
+    if not len(line.x):
+        return float("nan")
+    if line.separable:
         return float(np.copysign(np.inf, line.outcomes.sum() - expit(line.x) @ line.weights))
     return float(line.fit.theta[0])
 

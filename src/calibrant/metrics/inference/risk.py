@@ -49,6 +49,9 @@ def line_law(place: int) -> Any:
 def large_law(pairs: Pairs, confidence: float, sampling: Sampling, method: str = "profile") -> Interval:
     """The law of calibration in the large."""
     line = line_of(pairs, slope=False)
+    if not len(line.x):
+        note = "all scores are exactly 0 or 1: none has log-odds"
+        return Interval(np.nan, None, None, confidence, np.nan, 0.0, "none", note=note)
     if line.separable:
         estimate = float(np.copysign(np.inf, line.outcomes.sum() - expit(line.x) @ line.weights))
         return Interval(estimate, None, None, confidence, np.nan, 0.0, "none", note="only one outcome was seen")
