@@ -92,3 +92,10 @@ def test_inspect_has_a_line_for_each_fact(tmp_path: Path, capsys: pytest.Capture
     told = capsys.readouterr().out
     assert "\\n" not in told
     assert any(line.strip() == "rows: 300" for line in told.splitlines())
+
+
+def test_inspect_names_the_event(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", _table(tmp_path / "a.csv", WORDS), "--labels", "outcome", "--json", "-q"]) == 0
+    told = json.loads(capsys.readouterr().out)["parts"]["all"]
+    assert told["event"] == "well"
+    assert told["event_rate"] == pytest.approx(1 - SICK.mean())

@@ -91,3 +91,8 @@ def test_many_classes():
     assert (
         loss(map_.predict_proba(z[2000:], g[2000:]), y[2000:]) < loss(common.predict_proba(z[2000:]), y[2000:]) - 0.05
     )
+
+
+def test_a_name_is_no_map_and_the_way_to_one_is_told():
+    with pytest.raises(CalibrantError, match=r"seen: 'platt'; allowed: a calibrator, such as make\(\"platt\"\)"):
+        ByGroup("platt").fit([0.1, 0.4, -2.0, 1.0], [0, 1, 0, 1], groups=["a", "a", "b", "b"])  # pyright: ignore

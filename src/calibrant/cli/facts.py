@@ -39,6 +39,7 @@ def facts(data: Dataset, rows: Rows) -> dict[str, Any]:
     if rows.labels is not None:
         found["classes_seen"] = len(np.unique(rows.labels))
         if scores.ndim == 1:
+            found |= {} if data.event is None else {"event": data.event}
             found["event_rate"] = float((rows.labels == data.classes[1]).mean())
             return found
         found["accuracy"] = float((data.classes[p.argmax(axis=1)] == rows.labels).mean())

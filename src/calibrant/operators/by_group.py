@@ -60,7 +60,7 @@ class ByGroup(GroupedMap):
 
     _identifier = "by-group"
     _constraints: ClassVar[Mapping[str, Any]] = {
-        "map": Instance((Calibrator,), "a calibrator"),
+        "map": Instance((Calibrator,), 'a calibrator, such as make("platt")'),
         "groups": AnyOf(OneOf(None), Instance((str,), "the name of a column")),
     }
     _state: ClassVar[Mapping[str, Any]] = {

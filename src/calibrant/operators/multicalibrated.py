@@ -69,7 +69,7 @@ class Multicalibrated(GroupedMap):
         "steps_": Values("rounds"),
     }
     _constraints: ClassVar[Mapping[str, Any]] = {
-        "map": Instance((Calibrator,), "a calibrator"),
+        "map": Instance((Calibrator,), 'a calibrator, such as make("platt")'),
         "cells": Integer(1),
         "level": Number(0, 1, open_low=True),
     }

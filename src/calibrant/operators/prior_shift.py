@@ -87,7 +87,7 @@ class PriorShift(Calibrator):
         "edges_": Values("cells", "thirds"),
     }
     _constraints: ClassVar[Mapping[str, Any]] = {
-        "map": Instance((Calibrator,), "a calibrator"),
+        "map": Instance((Calibrator,), 'a calibrator, such as make("platt")'),
         "pseudo_count": Number(0),
         "level": Number(0, 1),
     }
