@@ -31,6 +31,9 @@ class Odd:
     def __array__(self, *_: object, **__: object) -> None:
         raise RuntimeError("no")
 
+    def __str__(self) -> str:
+        return "odd"
+
 
 def calls(odd):
     """Each with one argument that is neither a word nor a number it knows."""

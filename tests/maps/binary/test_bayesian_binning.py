@@ -87,3 +87,14 @@ def test_poor_data(case, rng):
 def test_bad_parameters_are_named(binary, bad):
     with pytest.raises(InvalidInput, match=next(iter(bad))):
         BayesianBinning(**bad).fit(*binary)
+
+
+def test_huge_weights_answer_no_more_than_one(rng):
+    """Found by a fuzzer: averages of ones were 1 + 2e-16, and the other class had less than nothing."""
+    for _ in range(40):
+        z = rng.normal(size=12)
+        y = (z > 0).astype(int)
+        y[:2] = 0, 1
+        fitted = BayesianBinning().fit(z, y, sample_weight=rng.choice([1e12, 1e14, 1e16], 12))
+        assert fitted.representatives_.max() <= 1
+        assert fitted.predict_proba(z).min() >= 0

@@ -89,7 +89,7 @@ class BayesianBinning(TableMap):
         for i in kept:
             place = np.searchsorted(models[i].starts, starts, side="right") - 1
             answers += weights[i] * models[i].answers[place]
-        answers /= weights[kept].sum()
+        answers = np.minimum(answers / weights[kept].sum(), 1.0)  # with huge weights a mean of ones is a bit above
         merged = cells.merged(bounds)
         losses = table_losses(cells.raw_loss, merged.weights, merged.outcomes, answers)
         state = {
