@@ -316,3 +316,9 @@ def test_a_state_refuses_a_figure_that_its_rows_do_not_have():
     for name, y in (("calibration_slope", [0, 1, 1, 0]), ("auroc", [1, 1, 1, 1])):
         with pytest.raises(InvalidInput, match="is not defined for these rows"):
             metrics.state(name).update(y, [0.3] * 4).finalise()
+
+
+def test_merging_is_checked_of_maps_and_states_and_nothing_else():
+    check_merging(lambda: metrics_state("ece"))
+    with pytest.raises(InvalidInput, match="neither a map nor a function"):
+        check_merging("ece")

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..calibrator import Calibrator
-from ..errors import CalibrationWarning
+from ..errors import CalibrationWarning, InvalidInput
 from ..passes import Block, Data, in_memory, in_passes
 from ..passes.task import Answers, Task, run_tasks
 from .problems import Problem, problem, require, sizes
@@ -148,8 +148,11 @@ def check_merging(piece: Any) -> None:
     if isinstance(piece, Calibrator):
         for check in CHECKS:
             check(piece)
-    else:
+    elif callable(piece):
         _check_state(piece)
+    else:
+        hint = 'make("ts") is a map; lambda: metrics.state("ece") makes an empty state'
+        raise InvalidInput("this is neither a map nor a function that makes a state", seen=repr(piece)[:80], hint=hint)
 
 
 def _check_state(make: Callable[[], Any]) -> None:
