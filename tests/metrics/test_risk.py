@@ -279,3 +279,13 @@ def test_scores_without_log_odds_have_no_shift():
     assert "exactly 0 or 1" in found.note
     with pytest.raises(calibrant.CalibrantError, match="not defined"):
         metrics.calibration_in_the_large([0, 1] * 20, [1.0] * 40)
+
+
+@pytest.mark.parametrize("scores", [(0.0, 1.0), (0.0,), (1e-13, 0.5, 1 - 1e-13)])
+def test_scores_of_zero_and_one_that_are_false_are_found_so(scores):
+    """The likelihood is flat at log-odds of 36: a search that began there found no way, and the error was called 0."""
+    p = np.repeat(scores, 50)
+    y = np.tile([0, 1], 25 * len(scores))
+    expected = np.abs(p - 0.5).mean()
+    assert metrics.ici(y, p) == pytest.approx(expected, abs=1e-6)
+    assert metrics.emax(y, p) == pytest.approx(0.5, abs=1e-6)

@@ -19,6 +19,7 @@ _KNOTS = 12  # a smoothing spline with a penalty hardly gains by more
 _GROUPS = 1500  # cells beyond which neighbours are joined for the fit
 _STRENGTHS = 10.0 ** np.linspace(5, -3, 17)  # of the penalty, from a line to almost free, on a scale of one
 _FARTHEST = 36.7  # log-odds at which float64 probabilities become 1
+_START = 8.0  # log-odds where the search begins at most: farther out the likelihood is too flat to find back from
 _DRAWS = 4000  # of the posterior, for the band
 
 
@@ -85,7 +86,7 @@ def logit_spline(pairs: Pairs, *, like: LogitSpline | None = None) -> LogitSplin
         )
         return replace(like, fit=fit)
     best, chosen, strength = -np.inf, None, _STRENGTHS[0]
-    start = knots
+    start = knots / max(1.0, float(np.abs(knots).max()) / _START)
     for candidate in _STRENGTHS if len(knots) > 2 else _STRENGTHS[:1]:
         fit = fit_logistic(basis, cells.outcomes, cells.weights, penalty=_penalty(roughness, candidate), start=start)
         start = fit.theta
