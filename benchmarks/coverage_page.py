@@ -14,6 +14,8 @@ FEWEST = 40  # intervals or tests of a cell below which nothing is said of it
 PARTS = {"slow": " (resampled figures)", "groups": ", in five groups"}
 LAWS = {"true": "calibrated", "bent": "miscalibrated"}
 NOTED = {  # what the figure itself says of intervals that are short
+    **dict.fromkeys(("brier", "net_benefit", "nll"), "offered from five events on; its note says that they are few"),
+    "ece_crossfit": "its note says that in clusters the upper end may be low; of 300 other samples it covered 91 %",
     "ece": "its note says how many of the rows lie in one bin, and that what cancels there is not seen",
 }
 
@@ -137,9 +139,9 @@ def _head(short: Any, loud: Any, wide: Any, sizes: list[int]) -> list[str]:
     verdict = (
         f"**Verdict: {holds}.** {claim} Of {len(sizes)} cells {counts} samples or more, {len(sizes) - judged} cannot "
         f"be judged (`–`: never counted). Of the {judged} that can, {few} intervals are shown to cover less than 93 %, "
-        f"{sum(wide.values())} more than 97 %, and {many} tests to raise another share than 4 to 6 %. That is weak "
-        "evidence: a cell of 40 finds an interval that covers 80 % in seven of ten cases, and hardly one that covers "
-        "90 %."
+        f"{sum(wide.values())} more than 97 %, and {many} tests to raise another share than 4 to 6 %. "
+        "Cells of few samples are weak evidence: a cell of 40 finds an interval that covers 80 % in seven of ten cases, "
+        "and hardly one that covers 90 %."
     )
     lines = ["# Do intervals cover, and do tests keep their level?", "", verdict, "", WORDS]
     lines += ["## Intervals that cover less than 93 %", ""]

@@ -289,3 +289,13 @@ def test_scores_of_zero_and_one_that_are_false_are_found_so(scores):
     expected = np.abs(p - 0.5).mean()
     assert metrics.ici(y, p) == pytest.approx(expected, abs=1e-6)
     assert metrics.emax(y, p) == pytest.approx(0.5, abs=1e-6)
+
+
+def test_the_cross_fitted_interval_says_what_clusters_do_to_it(rng):
+    p = np.repeat(rng.uniform(0.02, 0.98, 200), 5)
+    y = (np.repeat(rng.random(200), 5) < p**3).astype(int)
+    clusters = np.repeat(np.arange(200), 5)
+    found = calibrant.measure(y, p, clusters=clusters, resamples=99).metrics["ece_crossfit"]
+    assert found.low > 0
+    assert "clusters" in found.note
+    assert not calibrant.measure(y, p, resamples=99).metrics["ece_crossfit"].note

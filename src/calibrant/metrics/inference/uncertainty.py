@@ -62,6 +62,8 @@ def error_interval(
         centre, power = error_of(forecasts, **sampled), POWERS.get(estimator, 2)
         found = from_resamples(estimate, values, confidence, 1.0, centre=centre, power=power)
     found = with_evidence(replace(found, norm=norm), evidence_of(forecasts, pairs, confidence, sampling), pairs)
+    if estimator == "crossfit" and pairs is not None and pairs.clusters is not None and found.low and not found.note:
+        found = replace(found, note="rows in clusters: the upper end may be a little low (benchmarks/coverage.py)")
     return found if found.note or pairs is None or estimator != "binned" else _crowded(found, pairs, choice, sampling)
 
 
