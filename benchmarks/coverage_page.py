@@ -140,7 +140,7 @@ def _head(short: Any, loud: Any, wide: Any, sizes: list[int]) -> list[str]:
         f"**Verdict: {holds}.** {claim} Of {len(sizes)} cells {counts} samples or more, {len(sizes) - judged} cannot "
         f"be judged (`–`: never counted). Of the {judged} that can, {few} intervals are shown to cover less than 93 %, "
         f"{sum(wide.values())} more than 97 %, and {many} tests to raise another share than 4 to 6 %. "
-        "Cells of few samples are weak evidence: a cell of 40 finds an interval that covers 80 % in seven of ten cases, "
+        "Cells of few samples are weak evidence: one of 40 finds an interval that covers 80 % in seven of ten cases, "
         "and hardly one that covers 90 %."
     )
     lines = ["# Do intervals cover, and do tests keep their level?", "", verdict, "", WORDS]

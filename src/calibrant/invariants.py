@@ -187,6 +187,8 @@ def check_state(fitted: Any) -> None:
     classes = np.asarray(getattr(fitted, "classes_", [])) if "classes_" in names else None
     if classes is not None and (classes.ndim != 1 or len(set(classes.tolist())) != len(classes) or not len(classes)):
         raise _refusal(fitted, "classes_", "it must name each class once")
+    if classes is not None and not isinstance(fitted.classes_, np.ndarray):
+        raise _refusal(fitted, "classes_", "it must be an array")
     if classes is not None and any(isinstance(name, float) and not np.isfinite(name) for name in classes.tolist()):
         raise _refusal(fitted, "classes_", "it holds NaN or infinity")
     sizes: Sizes = {} if classes is None else {"K": len(classes)}

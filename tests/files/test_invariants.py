@@ -267,3 +267,12 @@ def test_what_zeros_are_read_as_is_one_of_two(files, tmp_path):
     document["calibrator"]["map"]["parameters"]["saturated"] = []
     with pytest.raises(FileProblem, match="saturated"):
         read(tmp_path, pack(document, tensors))
+
+
+def test_classes_are_an_array():
+    """Found by a fuzzer: a list loaded, and could not be asked for the classes of several rows."""
+    fitted = calibrant.make("ts").fit(Z, Y)
+    check_state(fitted)
+    fitted.classes_ = fitted.classes_.tolist()
+    with pytest.raises(CalibrantError, match="array"):
+        check_state(fitted)

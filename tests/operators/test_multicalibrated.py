@@ -114,3 +114,14 @@ def test_a_small_one_comes_back_from_its_file(tmp_path):
     again = calibrant.load(tmp_path / "m.calibrant")
     assert map_.columns_.min() < 1  # the first column, and all rows
     np.testing.assert_array_equal(again.predict_proba(z, groups=table), map_.predict_proba(z, groups=table))
+
+
+def test_a_forged_number_of_columns_is_refused(tmp_path):
+    """Found by a fuzzer: 2^63 - 1 columns and one more overflowed when it was asked."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=200)
+    fitted = Multicalibrated(make("platt")).fit(z, (rng.random(200) < 0.5).astype(int), groups=np.arange(200) % 2)
+    fitted.columns_ = np.full_like(fitted.columns_, np.iinfo(np.int64).max)
+    fitted.save(tmp_path / "forged.calibrant")
+    with pytest.raises(CalibrantError, match="columns_"):
+        calibrant.load(tmp_path / "forged.calibrant")

@@ -62,7 +62,7 @@ class Multicalibrated(GroupedMap):
     _identifier = "multicalibrated"
     _state: ClassVar[Mapping[str, Any]] = {
         "map_": Fitted(),
-        "columns_": Values("groups", kind="i", low=-1),
+        "columns_": Values("groups", kind="i", low=-1, high=10**6),
         "values_": Anything(),
         "places_": Values("rounds", 2, kind="i", low=0),
         "ranges_": Values("rounds", 2, low=0, high=1.1, order="rising"),
