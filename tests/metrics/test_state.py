@@ -322,3 +322,13 @@ def test_merging_is_checked_of_maps_and_states_and_nothing_else():
     check_merging(lambda: metrics_state("ece"))
     with pytest.raises(InvalidInput, match="neither a map nor a function"):
         check_merging("ece")
+
+
+def test_resamples_that_could_not_be_waited_for_are_refused():
+    """Found by a fuzzer: a forged state asked for 2^70 of them."""
+    told = {**Measuring(resamples=99).update([0, 1], [0.2, 0.7]).to_dict()}
+    told["settings"] = {**told["settings"], "resamples": 2**70}
+    with pytest.raises(CalibrantError, match="resamples"):
+        Measuring.from_dict(told)
+    with pytest.raises(InvalidInput, match="at most 100,000"):
+        metrics.measure([0, 1], [0.2, 0.7], resamples=10**6)

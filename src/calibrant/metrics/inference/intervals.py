@@ -14,6 +14,8 @@ from ...parameters import Integer
 
 __all__ = ["Interval", "check_confidence", "check_resamples", "deviations_of", "frequency_interval"]
 
+_MOST_RESAMPLES = 100_000  # a p-value of 1e-5
+
 Floats = NDArray[np.float64]
 BIASED = "chance alone raises this estimate; the interval is for the true value, corrected for that"
 
@@ -109,9 +111,10 @@ def check_confidence(confidence: float) -> None:
 
 
 def check_resamples(resamples: object, least: int) -> None:
-    """Refuse a number of resamples that is none, or too small to say anything."""
-    if not Integer(least).accepts(resamples):
-        raise InvalidInput("resamples is not valid", seen=repr(resamples), allowed=Integer(least).allowed)
+    """Refuse a number of resamples that is none, too small to say anything, or more than can be waited for."""
+    if not Integer(least).accepts(resamples) or resamples > _MOST_RESAMPLES:  # pyright: ignore[reportOperatorIssue]
+        allowed = f"{Integer(least).allowed}, and at most {_MOST_RESAMPLES:,}"
+        raise InvalidInput("resamples is not valid", seen=repr(resamples)[:40], allowed=allowed)
 
 
 def deviations_of(confidence: float) -> float:
