@@ -85,7 +85,8 @@ def _resampled(forecasts: Any, pairs: Pairs | None, choice: dict[str, Any], samp
     fast = None if pairs is None else sampling.statistic(pairs, choice)
     if fast is not None:
         return fast
-    if pairs is None and isinstance(forecasts, CellForecasts) and choice["estimator"] in FROM_SUMS:
+    by_sums = choice.get("estimator") in FROM_SUMS and not choice.get("squared")
+    if pairs is None and isinstance(forecasts, CellForecasts) and by_sums:
         edges = fixed_edges(option_of(choice, "edges"), option_of(choice, "bins"), forecasts.rows)
         if edges is not None:
             norm = choice.get("norm") or default_norm(choice["estimator"])
