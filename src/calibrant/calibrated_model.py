@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import check_classification_targets
@@ -20,7 +19,19 @@ from .arrays import best_column, softmax
 from .calibrator import Calibrator
 from .errors import InvalidInput, caution
 from .fitted_events import EventPair, are_several, event_map, fit_events
-from .fitted_pair import METHODS, FittedPair, Held, fit_map, hold_out, pick_method, scores_of, shared_weights
+from .fitted_pair import (
+    METHODS,
+    FittedPair,
+    Held,
+    classes_of,
+    fit_map,
+    hold_out,
+    pick_method,
+    scores_of,
+    shared_weights,
+    splits_of,
+    unfitted_copy,
+)
 from .parameters import AnyOf, Instance, Integer, OneOf, check_parameters
 from .registry import make
 from .types import Floats, Self
@@ -120,8 +131,8 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if are_several(y):
             return self._fit_events(X, np.asarray(y), sample_weight, calibrator, fit_params)
         y = _target(y)
-        X, y, sample_weight = indexable(X, y, sample_weight)
         weights = as_weights(sample_weight, len(y))
+        X, y, sample_weight = _together(X, y, sample_weight)
         self._held_weight = float(len(y) if weights is None else weights.sum())
         routed = self._routed(sample_weight, fit_params)
         self.response_method_ = pick_method(self.estimator, self.response_method)
@@ -216,6 +227,8 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 seen=repr(self.cv),
                 allowed='a number of folds, a splitter, "prefit"',
             )
+        if self.n_jobs == 0:
+            raise InvalidInput("CalibratedModel: n_jobs is not valid", seen="0", allowed="None, a number, -1 for all")
         if not hasattr(self.estimator, "fit"):
             raise InvalidInput("CalibratedModel: estimator has no fit method", seen=repr(self.estimator))
         calibrator = make(self.calibrator) if isinstance(self.calibrator, str) else self.calibrator
@@ -240,7 +253,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _fit_map_only(self, X: Any, y: Any, weights: Any, calibrator: Calibrator) -> None:
         check_is_fitted(self.estimator)
-        self.classes_ = np.asarray(self.estimator.classes_)
+        self.classes_ = classes_of(self.estimator)
         labels, _ = as_labels(y, len(self.classes_), len(y), self.classes_)
         scores = scores_of(self.estimator, X, self.classes_, self.response_method_)
         fitted = fit_map(calibrator, Held(scores, labels, weights), self.response_method_)
@@ -252,12 +265,11 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             raise InvalidInput(
                 "y holds one class only: a classifier needs at least two", seen=repr(self.classes_.tolist())
             )
-        splitter: Any = check_cv(self.cv, y, classifier=True)
-        splits = list(splitter.split(X, y, **routed.splitter.split))
+        splits = splits_of(self.cv, X, y, len(y), classifier=True, **routed.splitter.split)
         weights = shared_weights(weights, splits, len(labels))
         method, params = self.response_method_, routed.estimator.fit
         parts: Any = Parallel(n_jobs=self.n_jobs)(
-            delayed(hold_out)(clone(self.estimator), X, y, train, test, self.classes_, method, params)
+            delayed(hold_out)(unfitted_copy(self.estimator), X, y, train, test, self.classes_, method, params)
             for train, test in splits
         )
         held = [
@@ -266,8 +278,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         ]
         estimators = [estimator for estimator, _ in parts]
         if not self.ensemble:
-            whole: Any = clone(self.estimator)
-            estimators = [whole.fit(X, y, **params)]
+            estimators = [unfitted_copy(self.estimator).fit(X, y, **params)]
         fitted = fit_map(calibrator, Held.joined(held), method)
         self.calibrated_classifiers_ = [FittedPair(e, fitted, self.classes_, method) for e in estimators]
 
@@ -277,10 +288,23 @@ def _target(y: Any) -> NDArray[Any]:
         raise InvalidInput("CalibratedModel requires y to be passed, but the target y is None")
     try:
         y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
+        with np.errstate(invalid="ignore"):  # of NaN, which is refused
+            check_classification_targets(y)
     except (TypeError, ValueError) as error:
         raise InvalidInput("y cannot be read as labels", seen=str(error)[:200]) from error
     return y
+
+
+def _together(X: Any, y: Any, sample_weight: Any) -> list[Any]:
+    """Return rows, labels and weights in containers that take indices, one row each."""
+    if X is None:
+        raise InvalidInput("CalibratedModel: X, y and weights must have as many rows", seen="None")
+    try:
+        return indexable(X, y, sample_weight)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            "CalibratedModel: X, y and weights must have as many rows", seen=str(error)[:200]
+        ) from error
 
 
 def _mean(parts: list[Floats]) -> Floats:

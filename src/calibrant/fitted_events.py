@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 
 from .calibrator import Calibrator
 from .errors import InvalidInput
-from .fitted_pair import shared_weights
+from .fitted_pair import as_scores, pick_method, shared_weights, splits_of, unfitted_copy
 from .maps.binary.logit_spline import LogitSpline
 from .operators.multi_label import MultiLabel
 from .types import Array, Floats
@@ -34,7 +32,10 @@ class EventPair:
 
 def are_several(y: Any) -> bool:
     """Tell whether y has a column for each of several events."""
-    shape = np.asarray(y).shape
+    try:
+        shape = np.asarray(y).shape
+    except ValueError:  # rows of different lengths, which are refused where labels are read
+        return False
     return len(shape) == 2 and shape[1] > 1
 
 
@@ -65,8 +66,7 @@ def fit_events(
     if prefit:
         estimators, scores, rows = [model.estimator], event_scores(model.estimator, X), everything
     else:
-        splitter: Any = check_cv(model.cv)
-        splits = list(splitter.split(X, outcomes))
+        splits = splits_of(model.cv, X, outcomes, len(outcomes), classifier=False)
         weights = shared_weights(weights, splits, len(outcomes))
         estimators = [_fitted(model.estimator, X, outcomes, train, params) for train, _ in splits]
         parts = zip(estimators, splits, strict=True)
@@ -80,19 +80,29 @@ def fit_events(
 
 def event_scores(estimator: Any, X: Any) -> Floats:
     """Return the probability of each event, (n, L), from a matrix of them or from a list of (n, 2), one an event."""
-    answer = estimator.predict_proba(X)
+    answer = getattr(estimator, pick_method(estimator, "predict_proba"))(X)
+    whose = f"predict_proba of {type(estimator).__name__}"
     if isinstance(answer, (list, tuple)):
         names = getattr(estimator, "classes_", [np.array([0, 1])] * len(answer))
-        answer = np.stack([_of_event(p, own) for p, own in zip(answer, names, strict=True)], axis=1)
-    return np.asarray(answer)
+        try:
+            answer = np.stack(
+                [_of_event(as_scores(p, whose), own) for p, own in zip(answer, names, strict=True)], axis=1
+            )
+        except (IndexError, ValueError) as error:
+            raise InvalidInput(
+                f"CalibratedModel: {whose} must give two columns an event", seen=str(error)[:120]
+            ) from error
+    scores = as_scores(answer, whose)
+    if scores.ndim != 2:
+        raise InvalidInput(f"CalibratedModel: {whose} must give one column an event", seen=f"shape {scores.shape}")
+    return scores
 
 
-def _of_event(p: Any, names: Any) -> Floats:
+def _of_event(p: Floats, names: Any) -> Floats:
     """The column of the event that happens; zeros where the estimator has never seen it."""
     known = np.asarray(names).tolist()
-    return np.asarray(p)[:, known.index(1)] if 1 in known else np.zeros(len(p))
+    return p[:, known.index(1)] if 1 in known else np.zeros(len(p))
 
 
 def _fitted(estimator: Any, X: Any, y: Any, rows: Any, params: dict[str, Any]) -> Any:
-    fresh: Any = clone(estimator)
-    return fresh.fit(_safe_indexing(X, rows), y[rows], **params)
+    return unfitted_copy(estimator).fit(_safe_indexing(X, rows), y[rows], **params)

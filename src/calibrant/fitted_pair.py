@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params
 
@@ -14,7 +16,18 @@ from .calibrator import Calibrator
 from .errors import InvalidInput
 from .types import Array, Floats, Integers
 
-__all__ = ["METHODS", "FittedPair", "Held", "fit_map", "hold_out", "pick_method", "scores_of", "shared_weights"]
+__all__ = [
+    "METHODS",
+    "FittedPair",
+    "Held",
+    "fit_map",
+    "hold_out",
+    "pick_method",
+    "scores_of",
+    "shared_weights",
+    "splits_of",
+    "unfitted_copy",
+]
 
 # What each method gives, and the score of a class that the estimator has never seen.
 METHODS = {"decision_function": "logits", "predict_log_proba": "logits", "predict_proba": "probabilities"}
@@ -76,12 +89,11 @@ def pick_method(estimator: Any, wanted: str) -> str:
 def scores_of(estimator: Any, X: Any, classes: NDArray[Any], method: str) -> Floats:
     """Scores with one column for each of ``classes``, in their order, whatever the estimator has seen of them."""
     with np.errstate(divide="ignore"):  # the logarithm of an exact zero is -inf, and that is what it should be
-        scores = np.asarray(getattr(estimator, method)(X))
-    if scores.dtype not in (np.float32, np.float64):
-        scores = scores.astype(np.float64)
+        answer = getattr(estimator, method)(X)
+    scores = as_scores(answer, f"{method} of {type(estimator).__name__}")
     if scores.ndim == 1:
         scores = np.stack([np.zeros_like(scores), scores], axis=1)
-    seen = np.asarray(estimator.classes_)
+    seen = classes_of(estimator)
     if scores.ndim != 2 or scores.shape[1] != len(seen):
         raise InvalidInput(
             f"CalibratedModel: {method} of {type(estimator).__name__} must give one column a class",
@@ -95,6 +107,49 @@ def scores_of(estimator: Any, X: Any, classes: NDArray[Any], method: str) -> Flo
     full = np.full((len(scores), len(classes)), _NEVER[METHODS[method]], dtype=scores.dtype)
     full[:, np.searchsorted(classes, seen)] = scores
     return full
+
+
+def as_scores(answer: Any, whose: str) -> Floats:
+    """Return what a model answered as an array of numbers."""
+    try:
+        scores = np.asarray(answer)
+        if scores.dtype.kind not in "biufO":
+            raise TypeError(f"an array of {scores.dtype}")
+        return scores if scores.dtype in (np.float32, np.float64) else scores.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"CalibratedModel: {whose} must give numbers", seen=str(error)[:120]) from error
+
+
+def classes_of(estimator: Any) -> NDArray[Any]:
+    """Return the classes that a fitted estimator has scores of."""
+    if not hasattr(estimator, "classes_"):
+        raise InvalidInput(f"CalibratedModel: estimator {type(estimator).__name__} has no classes_ once it is fitted")
+    return np.asarray(estimator.classes_)
+
+
+def unfitted_copy(estimator: Any) -> Any:
+    """Return a copy of the estimator that is not fitted."""
+    try:
+        return clone(estimator)
+    except TypeError as error:
+        raise InvalidInput("CalibratedModel: estimator cannot be copied", seen=str(error)[:200]) from error
+
+
+def splits_of(cv: Any, X: Any, y: Any, n: int, *, classifier: bool, **params: Any) -> list[tuple[Integers, Integers]]:
+    """Return the rows to fit on and to hold out, split by split; what is no such split is refused."""
+    try:
+        splitter: Any = check_cv(cv, y, classifier=classifier)
+        found = [(np.arange(n)[train], np.arange(n)[test]) for train, test in splitter.split(X, y, **params)]
+    except (TypeError, ValueError, IndexError) as error:
+        allowed = "a number of folds, a splitter, pairs of (train, test)"
+        raise InvalidInput(
+            "CalibratedModel: cv does not split the rows", seen=str(error)[:200], allowed=allowed
+        ) from error
+    if not found or not all(train.size and test.size and train.ndim == test.ndim == 1 for train, test in found):
+        raise InvalidInput(
+            "CalibratedModel: cv gives no rows to fit on, or none to hold out", seen=f"{len(found)} splits"
+        )
+    return found
 
 
 def _drawn_together(logs: Floats) -> Floats:
