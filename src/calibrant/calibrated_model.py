@@ -302,9 +302,7 @@ def _together(X: Any, y: Any, sample_weight: Any) -> list[Any]:
     try:
         return indexable(X, y, sample_weight)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(
-            "CalibratedModel: X, y and weights must have as many rows", seen=str(error)[:200]
-        ) from error
+        raise InvalidInput("CalibratedModel: X, y and weights must have as many rows", seen=str(error)[:200]) from error
 
 
 def _mean(parts: list[Floats]) -> Floats:
