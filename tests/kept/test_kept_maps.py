@@ -21,22 +21,51 @@ def weighted(seed):
     return z, y, np.random.default_rng(seed).exponential(size=160) + 0.1
 
 
+def ruled_out(seed):
+    """Rows of which some rule classes out, and a model that is nearly always right."""
+    z, y = classes(200, 4, seed)
+    z = np.where(np.eye(4)[y] > 0, z + 4.0, z)
+    z[np.arange(0, 200, 5), (y[::5] + 1) % 4] = -np.inf
+    return z, y
+
+
+def rare(seed):
+    """Many classes, most of them rare, and doubled rows."""
+    z, y = classes(260, 9, seed)
+    z, y = z + np.linspace(0, 5, 9), np.where(y < 6, y, 0)
+    return np.r_[z, z[:60]], np.r_[y, y[:60]]
+
+
 SETS = {
     "four classes": (*classes(300, 4, 0), None),
     "weights": weighted(1),
     "one event": (*classes(250, 2, 2), None),
     "alike": (classes(90, 3, 3)[0] / 50, np.arange(90) % 3, None),
+    "few rows": (*classes(14, 3, 4), None),
+    "ruled out": (*ruled_out(5), None),
+    "rare classes": (*rare(6), None),
+    "single precision": (classes(280, 3, 7)[0].astype(np.float32), classes(280, 3, 7)[1], None),
 }
 SLOW = {"kcal", "kcal-linear", "kcal-logits", "blend"}  # one set is enough
 
 
 def told(fitted, z):
-    """Answers to a few rows, common and extreme, and what the report has in numbers."""
+    """Answers to rows, common and extreme, and what the report has in numbers: how many passes a fit took as well."""
     k = z.shape[1]
     rows = np.concatenate([z[:3], 40.0 * np.eye(k)[:1], np.zeros((1, k))])
     report = fitted.fit_report_
     losses = (report.loss_before, report.loss_after, report.held_out_after, report.held_out_error)
-    return {"p": fitted.predict_proba(rows).tolist(), "losses": list(losses), "converged": report.converged}
+    return {
+        "p": fitted.predict_proba(rows).tolist(),
+        "losses": list(losses),
+        "converged": report.converged,
+        "every row": fitted.predict_proba(z),
+        "labels": fitted.predict(z).astype(int),
+        "passes": report.iterations,
+        "held out": [report.held_out_before, report.held_out_pvalue],
+        "said": [len(report.at_bound), len(report.messages), bool(report.caveat)],
+        "details": {name: value for name, value in report.details.items() if isinstance(value, (bool, int, float))},
+    }
 
 
 @pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")

@@ -131,13 +131,9 @@ def ratio_law(pairs: Pairs, confidence: float, sampling: Sampling) -> Interval:
         low, high = (end / said for end in share_ends(pairs, confidence))
         note = few_words(pairs)
         return Interval(estimate, low, high, confidence, np.nan, 0.0, "clopper-pearson", note=note)
-    if rate <= 0:
-        return Interval(estimate, None, None, confidence, np.nan, 0.0, "none", note="no event was seen")
     error, reach = float(np.sqrt((1 - rate) / (rate * rows))), deviations_of(confidence)
     if pairs.clusters is not None:
         error, count = standard_error((pairs.outcomes - estimate * pairs.scores) / rate, pairs)
-        if not np.isfinite(error):
-            return Interval(estimate, None, None, confidence, np.nan, 0.0, "clusters", note="one cluster has no spread")
         reach = float(stdtrit(count - 1, 0.5 + confidence / 2))
     ends = estimate * np.exp(-reach * error), estimate * np.exp(reach * error)
     note = short_words(pairs)
