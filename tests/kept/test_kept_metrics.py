@@ -8,6 +8,7 @@ from tests.kept.comparing import check
 
 from calibrant import measure, metrics
 from calibrant.errors import InvalidInput
+from calibrant.metrics.measuring import Measuring
 from calibrant.metrics.table import TABLE
 
 
@@ -36,6 +37,7 @@ MANY = classes(350, 4, 4)
 FRACTIONS = np.random.default_rng(5).exponential(size=400) + 0.05
 COUNTS = np.random.default_rng(6).integers(0, 4, 400).astype(float)
 IN_CLUSTERS, RARE_IN_CLUSTERS = clustered(400, 1.5, 7), clustered(800, 0.04, 8)
+SURE = (COMMON[0], np.where(np.arange(400) % 3, COMMON[1], np.round(COMMON[1])))
 GROUPS = np.random.default_rng(9).choice(["a", "b", "c"], 400, p=[0.6, 0.3, 0.1])
 SETS = {
     "an event": (COMMON, {}),
@@ -50,7 +52,14 @@ SETS = {
     "classes": (MANY, {}),
     "weighted classes": (MANY, {"sample_weight": FRACTIONS[:350]}),
     "groups": (COMMON, {"groups": GROUPS}),
+    "weighted groups": (COMMON, {"groups": GROUPS, "sample_weight": FRACTIONS}),
+    "groups in clusters": (IN_CLUSTERS[:2], {"groups": GROUPS, "clusters": IN_CLUSTERS[2]}),
+    "a level": (COMMON, {"confidence": 0.99, "random_state": 3}),
+    "sure": (SURE, {}),
+    "constant": ((COMMON[0], np.full(400, 0.3)), {}),
+    "classes in clusters": (MANY, {"clusters": np.arange(350) // 7}),
 }
+NOT_TESTED = ("groups", "weighted groups", "groups in clusters", "a level")  # of which tests say nothing new
 
 
 @pytest.mark.parametrize(
@@ -59,6 +68,7 @@ SETS = {
         *((name, "default") for name in SETS),
         ("few rows", "risk"),  # of others a curve's bias is taken off, or not, by its last bit
         *((name, "forecast") for name in ("an event", "rare", "weighted clusters")),
+        *((name, "risk") for name in ("clusters", "fractions", "sure")),
     ],
 )
 def test_a_measurement_says_what_it_did(name, profile):
@@ -67,14 +77,31 @@ def test_a_measurement_says_what_it_did(name, profile):
     check("measurements", f"{name}, {profile}", found.to_dict())
 
 
-def test_labels_that_go_together_are_measured_as_they_were():
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("labels", {}),
+        ("weighted labels", {"sample_weight": FRACTIONS[:200]}),
+        ("labels in clusters", {"clusters": np.arange(200) // 4, "confidence": 0.9}),
+    ],
+)
+def test_labels_that_go_together_are_measured_as_they_were(name, options):
     rng = np.random.default_rng(10)
     p = rng.random((200, 3))
     y = np.where(rng.random((200, 3)) < 0.05, np.nan, (rng.random((200, 3)) < p**1.2).astype(float))
-    check("measurements", "labels", measure(y, p, profile="multilabel", resamples=99).to_dict())
+    check("measurements", name, measure(y, p, profile="multilabel", resamples=99, **options).to_dict())
 
 
-@pytest.mark.parametrize("name", [name for name in SETS if name != "groups"])
+@pytest.mark.parametrize("name", ["an event", "rare", "fractions", "counts", "classes", "weighted classes", "groups"])
+def test_blocks_are_measured_as_they_were(name):
+    (y, p), options = SETS[name]
+    measuring = Measuring(resamples=99)
+    for rows in np.array_split(np.arange(len(y)), 3):
+        measuring.update(y[rows], p[rows], **{key: value[rows] for key, value in options.items()})
+    check("measurements", f"{name}, in blocks", measuring.finalise().to_dict())
+
+
+@pytest.mark.parametrize("name", [name for name in SETS if name not in NOT_TESTED])
 @pytest.mark.parametrize("method", ["sweep", "ecce", "ks", "two_bin", "cox", "spiegelhalter"])
 def test_a_test_says_what_it_did(name, method):
     given, options = SETS[name]

@@ -39,7 +39,42 @@ OTHERS = {
     "lent": calibrant.Binning(edges="mi", bins=5, representatives=calibrant.PlattScaling()),
     "given edges": calibrant.Binning(edges=[0.2, 0.4, 0.9]),
     "without affine": calibrant.Binning(edges="imax", affine=False, random_state=3),
+    "cells of one width": calibrant.Binning(edges="equal_width", bins=8, monotone=False, smoothing=2.0),
+    "beta, one slope": calibrant.BetaCalibration(form="am", smooth_targets=True),
+    "beta, through a half": calibrant.BetaCalibration(form="ab", smooth_targets=0.0),
+    "beta, one number": calibrant.BetaCalibration(form="a"),
+    "Platt's targets": calibrant.PlattScaling(smooth_targets=True),
+    "centred, raw": calibrant.CentredIsotonic(smoothing=0.0),
+    "isotonic, raw": calibrant.Isotonic(strict=True, epsilon=0.01, interpolate=False, smoothing=0.0),
+    "dirichlet, given": calibrant.DirichletCalibration(regularisation="odir", strength=0.01, intercepts="origin"),
+    "dirichlet by folds": calibrant.DirichletCalibration(strength="cv"),
+    "matrix, given": calibrant.MatrixScaling(regularisation="odir", strength=0.1),
+    "vector by folds": calibrant.VectorScaling(strength="cv"),
+    "process, given": calibrant.GaussianProcessCalibration(variance=0.5, length=2.0),
+    "hoki, searched": calibrant.Hoki(transformations=200, bins=6, random_state=1),
+    "hoki, uniform": calibrant.Hoki(("uniform", -1.0, 1.0), bins=5, max_iterations=3),
+    "kernel, reservoir": calibrant.KCal(
+        projection="identity", bandwidth=0.7, capacity=60, keep="reservoir", random_state=2, inputs="logits"
+    ),
+    "few knots": calibrant.LogitSpline(knots=4, clip=4.0, smooth_targets=True),
+    "curve, smooth": calibrant.OrderPreservingScaling(smoothness=3.0, temperature=2.0),
+    "steep parabola": calibrant.QuadraticScaling(strength=0.0, clip=3.0),
+    "venn-abers in units": calibrant.VennAbers(unit=2.5),
+    "given mixture": calibrant.Mixture([calibrant.make("ts"), calibrant.Uniform()], weights=(0.9, 0.1)),
+    "handicaps": calibrant.Mixture(
+        [calibrant.make("ts"), calibrant.make("irova")], weights="likely", cv=3, handicaps=(0.0, 4.0)
+    ),
+    "shared": calibrant.OneVsRest(calibrant.Isotonic(), share="all"),
+    "shared by prior": calibrant.OneVsRest(calibrant.PlattScaling(), share="prior"),
+    "vector, structured": calibrant.StructuredScaling(shape="vector"),
 }
+
+
+def exact(seed):
+    """Probabilities of which many are exactly 0 or 1, as votes of a few trees are."""
+    z, y = classes(240, 3, seed)
+    p = np.exp(z - z.max(axis=1, keepdims=True))
+    return np.round(6 * p / p.sum(axis=1, keepdims=True)) / 6, y
 
 
 def lifted(given):
@@ -48,11 +83,28 @@ def lifted(given):
     return calibrant.OneVsRest(map_) if isinstance(map_, BinaryMap) else map_
 
 
-@pytest.mark.parametrize("of", ["four classes", "weights"])
+@pytest.mark.parametrize("of", ["four classes", "weights", "ruled out"])
 @pytest.mark.parametrize("name", OTHERS)
 def test_an_operator_answers_as_it_did(name, of):
     z, y, w = SETS[of]
     check("operators", f"{name}, {of}", told(lifted(OTHERS[name]).fit(z, y, sample_weight=w), z))
+
+
+@pytest.mark.parametrize("saturated", ["small", "exact"])
+@pytest.mark.parametrize(
+    "name", ["ts", "ets", "vector", "matrix-odir", "irova", "platt", "beta", "hb-mass", "bts", "sms"]
+)
+def test_zeros_and_ones_are_read_as_they_were(name, saturated):
+    p, y = exact(12)
+    p /= p.sum(axis=1, keepdims=True)
+    fitted = calibrant.make(name).set_params(inputs="probabilities", saturated=saturated).fit(p, y)
+    report = fitted.fit_report_
+    found = {
+        "p": fitted.predict_proba(p),
+        "passes": report.iterations,
+        "losses": [report.loss_before, report.loss_after],
+    }
+    check("operators", f"{name}, {saturated}", found)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
