@@ -53,6 +53,8 @@ OTHERS = {
     "process, given": calibrant.GaussianProcessCalibration(variance=0.5, length=2.0),
     "hoki, searched": calibrant.Hoki(transformations=200, bins=6, random_state=1),
     "hoki, uniform": calibrant.Hoki(("uniform", -1.0, 1.0), bins=5, max_iterations=3),
+    "hoki, integrated": calibrant.Hoki(("gaussian", 0.0, 1.5), transformations=None, bins=4),
+    "hoki, uniform integral": calibrant.Hoki(("uniform", 0.0, 3.0), transformations=None, bins=3),
     "kernel, reservoir": calibrant.KCal(
         projection="identity", bandwidth=0.7, capacity=60, keep="reservoir", random_state=2, inputs="logits"
     ),
