@@ -48,6 +48,11 @@ naive Bayes on nine sets: .92 % behind the best on the mean with both, .84 % wit
 """
 
 
+def _word(cases: list[Any]) -> str:
+    behind = [c.behind for c in cases if c.rows >= 1000]
+    return "holds" if np.median(behind) <= 1 and max(behind) <= 3 else "fails"
+
+
 def verdict(cases: list[Any], what: str) -> str:
     """Return the answer in words."""
     many, few = [c for c in cases if c.rows >= 1000], [c for c in cases if c.rows < 1000]
@@ -100,10 +105,12 @@ def page(cases: list[Any]) -> str:
         f"{c.lowest:.4f} | {c.behind:.1f} |"
         for c in sorted(cases, key=lambda c: (c.kind, c.source, c.rows))
     ]
+    other, seen = [c for c in cases if not c.seen], [c for c in cases if c.seen]
     return "\n".join([
         "# The default choice beside the best map", "",
-        verdict([c for c in cases if not c.seen], "On sets that played no part in finding the rule"), "",
-        verdict([c for c in cases if c.seen], "On sets that did, or that were looked at before"), "",
+        f"The goal, from 1,000 rows on at most 1 % behind on the median and 3 % at worst, **{_word(cases)}**.", "",
+        verdict(other, "On sets that played no part in finding the rule"), "",
+        verdict(seen, "On sets that did, or that were looked at before"), "",
         MISSES, HOW, "",
         "| kind and rows | choices | behind the best of ours, median % | at worst % | below the raw scores, median % | "
         "chosen most | processor seconds |",
