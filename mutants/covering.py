@@ -36,7 +36,8 @@ MORE = {
         "files/test_invariants.py",
         "kept/test_kept_maps.py",
     ),
-    "metrics": ("metrics", "kept/test_kept_metrics.py"),
+    "metrics": ("metrics", "kept/test_kept_metrics.py", "kept/test_kept_cells.py"),
+    "cells": ("cells", "kept/test_kept_cells.py"),
     "operators": ("operators", "exports/test_operators.py", "kept/test_kept_operators.py"),
     "passes": ("passes", "scanning/test_sources.py", "test_scanning.py"),
 }

@@ -8,6 +8,7 @@ from scipy.special import expit, logit
 
 import calibrant
 from calibrant.cells.pairs import Pairs
+from calibrant.metrics.inference import shape
 from calibrant.metrics.inference.shape import shape_of
 from calibrant.metrics.inference.testing import sweep_test
 
@@ -142,3 +143,17 @@ def test_what_is_wrong_everywhere_is_not_wrong_in_places():
         y = (rng.random(2500) < expit(logit(p) + 0.4)).astype(float)
         found = shape_of(Pairs(p, y))
         assert found.kind != "in_places" or all(part.rows < 0.9 * 2500 for part in found.ranges)
+
+
+@pytest.mark.parametrize(("share", "kind"), [(0.89, "in_places"), (0.91, "other"), (1.0, "other")])
+def test_one_range_of_nearly_all_rows_is_no_place(monkeypatch, share, kind):
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.1, 0.9, 1000)
+    pairs = Pairs(p, (rng.random(1000) < p**2).astype(float))
+    one = shape.Range(0.1, 0.9, share * 1000, 0.5, 0.4)
+    monkeypatch.setattr(shape, "_places", lambda groups: (one,))
+    monkeypatch.setattr(shape, "_left", lambda groups, line: np.inf)
+    found = shape.shape_of(pairs)
+    assert (found.kind == "in_places") == (kind == "in_places")
+    monkeypatch.setattr(shape, "_places", lambda groups: (one, one))
+    assert shape.shape_of(pairs).kind == "in_places"

@@ -9,7 +9,7 @@ from calibrant import metrics
 from calibrant.cells.pairs import Pairs
 from calibrant.metrics.estimators import cumulative
 from calibrant.metrics.estimators.curves import count_ticks
-from calibrant.metrics.inference import testing
+from calibrant.metrics.inference import planning, testing
 from calibrant.metrics.inference.cumulative_test import maximum_pvalue, null_walks, range_pvalue
 from calibrant.metrics.inference.group_test import groups_differ
 from calibrant.metrics.inference.intervals import Interval
@@ -212,3 +212,10 @@ def test_blocks_and_rows_have_the_same_weights():
     for name, one in whole.metrics.items():
         if name != "ece_crossfit":  # whose folds are of rows
             assert one.estimate == pytest.approx(again.metrics[name].estimate, rel=1e-6), name
+
+
+def test_even_scores_are_middles_of_even_parts():
+    """The rule of midpoints has the mean of a line exactly, and the variance 1/12 less 1/(12 n²)."""
+    even, n = planning._UNIFORM, len(planning._UNIFORM)
+    assert even.mean() == pytest.approx(0.5, abs=1e-15)
+    assert even.var() == pytest.approx((1 - 1 / n**2) / 12, rel=1e-9)
