@@ -38,6 +38,7 @@ MORE = {
     ),
     "metrics": ("metrics", "kept/test_kept_metrics.py", "kept/test_kept_cells.py"),
     "cells": ("cells", "kept/test_kept_cells.py"),
+    "fits": ("fits", "kept/test_kept_solvers.py", "kept/test_kept_maps.py"),
     "operators": ("operators", "exports/test_operators.py", "kept/test_kept_operators.py"),
     "passes": ("passes", "scanning/test_sources.py", "test_scanning.py"),
 }
