@@ -68,10 +68,9 @@ def make_files(room: Path, rows: int, k: int, events: int) -> None:
 def jobs(fits: tuple[str, ...]) -> list[tuple[str, ...]]:
     """Return the jobs: a file or a cluster, and what is done with it."""
     whole = [("whole", name) for name in (*fits, *METRICS)]
-    small = [("small", name) for name in (*fits, *METRICS)]
     parquet = [("parquet", name) for name in ("ts", "measure")]
     clusters = [(engine, name) for engine in ("two threads", "dask", "spark") for name in CLUSTERS]
-    return [*whole, *small, *parquet, ("events", "measure"), *clusters]
+    return [*whole, *parquet, ("events", "measure"), *clusters]
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.files.atomic import replacing
+from calibrant.scanning.looking import Wanted
 
 LIMITS = {"ts": 4, "ets": 6, "vector": 12, "irm": 3, "imax": 3, "hb-mass": 3, "ece": 3, "cwece": 3, "measure": 3}
 MOST_MEMORY, MOST_RATIO, MOST_PARQUET, EXPONENT = 600, 2.5, 2.0, 0.1
@@ -60,16 +61,17 @@ def judged(found: dict[str, Any]) -> list[str]:
 
 def _of_reading(found: dict[str, Any], name: str) -> str:
     """Return with what exponent bare reading grows, from a file that a processor's cache may hold to one it cannot."""
-    whole, small = (found["jobs"][f"{where} {name}"]["bare"][0] for where in ("whole", "small"))
+    job = found["jobs"][f"whole {name}"]
+    whole, small = job["bare"][0], job["small"]["bare"][0]
     return f"; bare reading itself {math.log10(whole / small):.2f}"
 
 
 def exponent(found: dict[str, Any], name: str) -> float | None:
     """Return how processor time a pass grows with the rows: 1 is proportional."""
-    whole, small = (found["jobs"].get(f"{size} {name}", {}) for size in ("whole", "small"))
-    if not whole.get("seconds") or not small.get("seconds"):
+    whole = found["jobs"].get(f"whole {name}", {})
+    if not whole.get("small"):
         return None
-    times = [job["seconds"][1] / job["passes"] for job in (small, whole)]
+    times = [job["seconds"][1] / job["passes"] for job in (whole["small"], whole)]
     return math.log10(times[1] / times[0])
 
 
@@ -105,6 +107,17 @@ def _clusters(found: dict[str, Any]) -> list[str]:
     return lines
 
 
+def _sent(partitions: int, k: int) -> float:
+    """Bytes that so many partitions of Spark send in the first look, by the rule of `calibrant.scanning.looking`."""
+    size, row = Wanted(0).size(k), 4 * k + 3 * 8  # of a row its scores, key, label and weight
+    total = partitions * 8 * 4096  # rows by cell of their keys
+    for number in range(1, partitions + 1):
+        for most in (size.rows, size.held):
+            share = 1.5 * most / number
+            total += row * min(most, share + 5 * share**0.5 + 10)
+    return total
+
+
 def _paper(found: dict[str, Any]) -> str:
     """What a fit costs on a cluster, reckoned from the figures."""
     job, k = found["jobs"].get("whole ts", {}), found["setting"]["classes"]
@@ -116,10 +129,11 @@ def _paper(found: dict[str, Any]) -> str:
         "without waiting for a disk). A partition sends sums of a few numbers in a pass of ts or ets, 8·K bytes for "
         f"vector, and cells for binning: 2 · 8 bytes · F cells a group of classes, {2 * 8 * 2**15 / 1e6:.1f} MB for a "
         f"shared map (F = 2¹⁵) and {2 * 8 * 2**20 / 1e6:.0f} MB at most for one a class (F = 2²⁰/K); the first look "
-        "sends samples of the rows and of those that judge, 24 MB when all are merged: a partition of Dask, which has "
-        "a known number, 1.5 times its share and a little more, one of Spark, which has not, 2.3 MB. **Dask "
-        "merges in a tree. Spark's coordinator gets one answer a partition, and merges them one by one** (4 ms each): "
-        "1,000 partitions are 2.3 GB and 4 s of its time in the first look, 10,000 are 23 GB, where it ends; "
+        "sends samples of the rows and of those that judge, 24 MB when all are merged: a partition sends 1.5 times "
+        "its share and a little more; one of Spark, which does not tell how many there are, the share of one more than "
+        "its own number. **Dask merges in a tree. Spark's coordinator gets one answer a partition, and merges them two "
+        f"at a time**: 1,000 partitions are {_sent(1000, k) / 1e9:.1f} GB in the first look, 10,000 are "
+        f"{_sent(10_000, k) / 1e9:.1f} GB; "
         "`coalesce` to a few partitions a worker before.",
         "",
         "| rows | size | a pass on 100 workers of one processor each | ts, 4 passes | reading at 200 MB/s a worker |",

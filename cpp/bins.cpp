@@ -11,12 +11,12 @@
 namespace calibrant {
 namespace {
 
-// Edges of which the first is -∞ and the last ∞, and where to look for a score among them.
+// Edges of which the first is -∞ and the last is never reached, and where to look for a score among them.
 class Bounds {
 public:
     Bounds(const double* edges, std::int64_t bins) : edges_(edges, edges + bins + 1), bins_(bins) {
         edges_.front() = -std::numeric_limits<double>::infinity();
-        edges_.back() = std::numeric_limits<double>::infinity();
+        edges_.back() = std::numeric_limits<double>::quiet_NaN();  // nothing reaches it, not even infinity
         for (std::int64_t b = 0; b <= bins && even_; ++b)
             even_ = edges[b] == static_cast<double>(b) / static_cast<double>(bins);
         if (even_) return;
@@ -30,16 +30,20 @@ public:
     // The second edge, below which most scores of many classes lie; above every score where there is one bin.
     double second() const { return bins_ > 1 ? edges_[1] : 2.0; }
 
+    // Whether the bins are equally wide.
+    bool even() const { return even_; }
+
     // The bin of a score. NaN has one too, and the sums tell of it.
     CALIBRANT_INLINE std::int64_t bin_of(double p) const {
         if (even_) {  // a guess that is right for equal width, then a step to where it belongs
             const double least = p > 0 ? p : 0.0, inside = least < 1 ? least : 1.0;
             const std::int64_t guess = std::min(static_cast<std::int64_t>(inside * static_cast<double>(bins_)), bins_ - 1);
-            const bool above = (p >= edges_[guess + 1]) & (guess + 1 < bins_);  // infinity stays in the last bin
+            const bool above = p >= edges_[guess + 1];
             return guess + above - (p < edges_[guess]);  // no branch: rounding moves it by one at most
         }
         std::int64_t b = first_[slot_of(p)];
-        while (b + 1 < bins_ && p >= edges_[b + 1]) ++b;
+        b += p >= edges_[b + 1];  // without a branch: few slots hold two edges
+        while (p >= edges_[b + 1]) ++b;
         return b;
     }
 
@@ -74,10 +78,14 @@ struct BinTask {
     const double* floors;
 };
 
+// A weight and a score, which are added in one instruction.
+typedef double Two __attribute__((vector_size(16), aligned(8)));
+
 // One part's sums: the first bin dense by class (most entries of many classes lie there), the others scattered.
 struct BinSums {
-    double *count0, *score0;   // [class]
-    double *count, *score, *hit;  // [class][bin]
+    double *count0, *score0;  // [class]
+    Two* both;                // [class][bin]
+    double* hit;              // [class][bin]
 };
 
 template <class T>
@@ -104,10 +112,19 @@ CALIBRANT_INLINE void high_entries(const T* p, double weight, const BinTask& tas
         for (std::int64_t j = from; j < to; ++j) {
             const double value = p[j];
             if (!(value >= second && value > task.floors[j])) continue;
-            const std::int64_t cell = j * task.bins + task.bounds.bin_of(value);
-            sums.count[cell] += weight;
-            sums.score[cell] += weight * value;
+            sums.both[j * task.bins + task.bounds.bin_of(value)] += Two{weight, weight * value};
         }
+    }
+}
+
+// Every entry to its bin: where bins are narrow, few lie in the first.
+template <class T>
+CALIBRANT_INLINE void entries(const T* p, double weight, const BinTask& task, const BinSums& sums) {
+    Two* own = sums.both;
+    for (std::int64_t j = 0; j < task.k; ++j, own += task.bins) {
+        const double value = p[j];
+        const double counted = value > task.floors[j] ? weight : 0.0;
+        own[task.bounds.bin_of(value)] += Two{counted, counted * value};
     }
 }
 
@@ -120,8 +137,12 @@ CALIBRANT_INLINE void bins_block(const T* values, std::int64_t from, std::int64_
         const double weight = task.weights ? task.weights[i] : 1.0;
         if (weight == 0.0) continue;
         const T* p = values + i * task.k;
-        low_entries(p, task.k, weight, second, task.floors, sums.count0, sums.score0);
-        high_entries(p, weight, task, sums);
+        if (task.bounds.even()) {
+            low_entries(p, task.k, weight, second, task.floors, sums.count0, sums.score0);
+            high_entries(p, weight, task, sums);
+        } else {
+            entries(p, weight, task, sums);
+        }
         const std::int64_t y = task.labels[i];
         if (p[y] > task.floors[y]) sums.hit[y * task.bins + task.bounds.bin_of(p[y])] += weight;
     }
@@ -150,13 +171,18 @@ void class_bins(const T* values, const std::int64_t* labels, const double* weigh
     std::vector<double> sums(parts * width);
     for_blocks(parts, 65536, threads, [&](std::int64_t part, std::int64_t, std::int64_t) {  // one part a block
         double* own = sums.data() + part * width;
-        const BinSums mine{own, own + k, own + 2 * k, own + 2 * k + cells, own + 2 * k + 2 * cells};
+        const BinSums mine{own, own + k, reinterpret_cast<Two*>(own + 2 * k), own + 2 * k + 2 * cells};
         bins_block_of(values, std::min(n, part * rows), std::min(n, (part + 1) * rows), task, mine);
     });
     std::fill(out, out + 3 * cells, 0.0);
     for (std::int64_t part = 0; part < parts; ++part) {
         const double* own = sums.data() + part * width;
-        for (std::int64_t j = 0; j < 3 * cells; ++j) out[j] += own[2 * k + j];
+        const double *both = own + 2 * k, *hit = both + 2 * cells;
+        for (std::int64_t j = 0; j < cells; ++j) {
+            out[j] += both[2 * j];
+            out[cells + j] += both[2 * j + 1];
+            out[2 * cells + j] += hit[j];
+        }
         for (std::int64_t j = 0; j < k; ++j) out[j * bins] += own[j], out[cells + j * bins] += own[k + j];
     }
 }

@@ -16,7 +16,8 @@ from calibrant.metrics import Measuring
 from calibrant.metrics.table import TABLE
 from calibrant.passes.batch import Batch, Origin
 from calibrant.passes.wire import from_bytes, to_bytes
-from calibrant.scanning import scanned
+from calibrant.scanning import looking, scanned
+from calibrant.scanning.reading import Reading
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -196,3 +197,28 @@ def test_a_dask_worker_that_dies_in_the_middle_changes_nothing(tmp_path):
         fitted = make("ets").fit(calibrant.scan(z, label=da.from_array(Y, chunks=400)))
     assert marker.exists()
     assert np.abs(fitted.predict_proba(Z) - PLAIN["ets"]).max() <= 1e-5
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("count", [1, 2, 7, 40])
+def test_partitions_send_enough_of_their_samples_and_not_much_more(known, count, monkeypatch):
+    """Who does not know how many there are sends the share of one more than its number, and the last sends its due."""
+    monkeypatch.setattr(looking, "_LEAST_PILOT", 300)
+    monkeypatch.setattr(looking, "_MOST_PILOT", 300)
+    monkeypatch.setattr(looking, "judged_rows", lambda columns: 200)
+    rng = np.random.default_rng(count)
+    z = rng.normal(size=(40_000, 3))
+    parts = np.array_split(np.arange(len(z)), count)
+    wanted = looking.Wanted(0, count if known else 0)
+    start = Reading("logits", False, 0, None, np.float64, np.arange(3))
+    found = [
+        looking.look([Batch(z[rows], rows % 3, origin=Origin("part", 0, part=i))], start, None, wanted).survey
+        for i, rows in enumerate(parts)
+    ]
+    total, size = functools.reduce(operator.add, found), wanted.size(3)
+    assert total.sample.covers(size.rows)
+    assert total.held.covers(size.held)
+    sent = sum(len(survey.sample.keys) for survey in found)
+    shares = 1.0 if known else sum(1 / (i + 1) for i in range(count))
+    assert sent <= 1.5 * 300 * shares + count * (5 * (1.5 * 300) ** 0.5 + 11)
+    assert len(found[-1].sample.keys) <= 1.5 * 300 / count + 5 * (1.5 * 300 / count) ** 0.5 + 10

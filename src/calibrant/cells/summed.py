@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -96,7 +96,29 @@ class SummedCells:
             good &= Integer(1).accepts(given["bins"]) and given["bins"] <= 10**6 and type(given["exact"]) is bool
             if not good:
                 raise FileProblem("this is no table of summed cells", seen="numbers that contradict each other")
-            return cls(table, given["exact"], given["bins"])
+            return SummedCells(table, given["exact"], given["bins"])
+
+
+class _OnGrid(SummedCells):
+    """Sums in every cell of the grid, which add up as they are; the table is made when it is asked for.
+
+    ``sums``, of shape (4, cells), are those of weights, scores, events and squares of weights.
+    """
+
+    sums: NDArray[Any]
+
+    def __init__(self, sums: NDArray[Any], bins: int) -> None:
+        self.__dict__.update(sums=sums, exact=False, bins=bins)
+
+    @cached_property
+    def table(self) -> Floats:  # pyright: ignore[reportIncompatibleVariableOverride]
+        weights, scored, happened, squares = self.sums[:, self.sums[0] > 0]
+        return np.stack([scored / weights, weights, happened, squares])
+
+    def __add__(self, other: SummedCells) -> SummedCells:
+        if isinstance(other, _OnGrid) and other.bins == self.bins:
+            return _OnGrid(self.sums + other.sums, self.bins)
+        return super().__add__(other)
 
 
 def summed(pairs: Pairs, bins: int = 15) -> SummedCells:
@@ -105,7 +127,10 @@ def summed(pairs: Pairs, bins: int = 15) -> SummedCells:
     w = pairs.weight_array
     squares = w**2 if pairs.draws is None else w**2 / pairs.draws
     if len(np.unique(pairs.scores[:_GLANCE])) > CELLS:  # too many to keep: straight to the grid, without sorting
-        return _gridded(pairs.scores, w, w * pairs.outcomes, squares, bins)
+        edges = grid(CELLS, bins)
+        sums = _core.pair_bins(pairs.scores, pairs.outcomes, w, edges)
+        squared = _core.pair_bins(pairs.scores, pairs.outcomes, squares, edges)[:1]
+        return _OnGrid(np.concatenate([sums, squared]), bins)
     return _joined(np.stack([pairs.scores, w, w * pairs.outcomes, squares]), True, bins)
 
 
@@ -121,10 +146,11 @@ def summed_classes(
     if weights is not None:
         squares = _core.class_bins(p, labels, weights**2, edges, floors, get_threads())[:1]
     sums = np.concatenate([sums, squares])
-    glance = np.sort(p[:_GLANCE] if weights is None else p[np.flatnonzero(weights)[:_GLANCE]], axis=0)
-    many = np.count_nonzero(glance[1:] != glance[:-1], axis=0) >= CELLS
+    glance = p[:_GLANCE] if weights is None else p[np.flatnonzero(weights)[:_GLANCE]]
+    glance = np.sort(np.ascontiguousarray(glance.T), axis=1)
+    many = np.count_nonzero(glance[:, 1:] != glance[:, :-1], axis=1) >= CELLS
     return tuple(
-        _of_grid(sums[:, column], bins) if many[column] else summed(_one_class(p, labels, weights, column), bins)
+        _OnGrid(sums[:, column], bins) if many[column] else summed(_one_class(p, labels, weights, column), bins)
         for column in range(p.shape[1])
     )
 
@@ -141,18 +167,6 @@ def binned_classes(parts: Sequence[SummedCells], edges: Floats) -> Floats:
 
 def _one_class(p: NDArray[np.floating], labels: Integers, weights: Floats | None, column: int) -> Pairs:
     return Pairs(p[:, column].astype(np.float64), (labels == column).astype(np.float64), weights)
-
-
-def _gridded(scores: Floats, w: Floats, happened: Floats, squares: Floats, bins: int) -> SummedCells:
-    """Return the sums of rows by cell of the grid."""
-    cell = np.searchsorted(grid(CELLS, bins)[1:-1], scores, side="right")
-    return _of_grid(np.stack([np.bincount(cell, part) for part in (w, w * scores, happened, squares)]), bins)
-
-
-def _of_grid(sums: NDArray[Any], bins: int) -> SummedCells:
-    """Return the cells that hold anything, from sums of weights, scores, events and squares of weights by cell."""
-    weights, scored, happened, squares = sums[:, sums[0] > 0]
-    return SummedCells(np.stack([scored / weights, weights, happened, squares]), False, bins)
 
 
 def _joined(rows: Floats, exact: bool, bins: int) -> SummedCells:

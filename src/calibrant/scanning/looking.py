@@ -25,8 +25,7 @@ __all__ = ["Seen", "Source", "Wanted", "look", "looked_at"]
 
 
 _PILOT, _LEAST_PILOT, _MOST_PILOT = 1 << 20, 4096, 1 << 15  # scores of a pilot; its rows at least and at most
-_SENT, _LEAST_SENT, _MOST_SENT = 1 << 18, 1024, 1 << 13  # the same of what one of unknown many partitions sends
-_UNEVEN = 1.5  # times its share that one of known many partitions sends: some hold more rows than others
+_UNEVEN = 1.5  # times its share of the samples that a partition sends: some hold more rows than others
 _BOTH = 2.2  # times the rows that judge: half of the first of five folds is the first of ten, more or less
 
 
@@ -75,19 +74,18 @@ class Wanted:
         rows = max(int(np.clip(_PILOT // columns, _LEAST_PILOT, _MOST_PILOT)), self.rows)
         return SampleSize(rows, int(_BOTH * judged_rows(columns)))
 
-    def sent(self, seen: Seen) -> Seen:
-        """Return what one partition sends: of the samples its share, with room for chance."""
+    def sent(self, seen: Seen, number: int) -> Seen:
+        """Return what a partition sends: of the samples its share, with room for chance.
+
+        Where nobody knows how many partitions there are, the one of this number (from 0) sends the share of one more
+        than its number: the last its due, and the others more. All together send ln of their number times as much.
+        """
         if self.sends is None or self.rows or seen.survey is None:
             return seen
-        columns = seen.reading.columns
-        size = self.size(columns)
-        if self.sends:
-            shares = (_UNEVEN * rows / self.sends for rows in (size.rows, size.held))
-            size = SampleSize(*(int(share + 5 * share**0.5 + 10) for share in shares))
-        else:
-            most = int(np.clip(_SENT // columns, _LEAST_SENT, _MOST_SENT))
-            size = SampleSize(most, most)
-        return replace(seen, survey=seen.survey.sent(size))
+        size = self.size(seen.reading.columns)
+        shares = (_UNEVEN * rows / (self.sends or 1 + number) for rows in (size.rows, size.held))
+        own = SampleSize(*(int(share + 5 * share**0.5 + 10) for share in shares))
+        return replace(seen, survey=seen.survey.sent(own))
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,13 +200,14 @@ def _guess(batch: Batch, start: Reading) -> Reading:
 
 def look(batches: Iterable[Batch], start: Reading, reading: Reading | None, wanted: Wanted) -> Seen | None:
     """One pass: look at every batch."""
-    total = None
+    total, number = None, 0
     for batch in _with_rows(counted(batches)):
+        number = batch.origin.part
         reading = _guess(batch, start) if reading is None else reading
         with naming_rows(batch.origin):
             seen = _look_at(batch, start, reading, wanted, None if total is None else total.survey)
             total = seen if total is None else total + seen
-    return None if total is None else wanted.sent(total)
+    return None if total is None else wanted.sent(total, number)
 
 
 def _with_rows(batches: Iterable[Batch]) -> Iterator[Batch]:

@@ -145,7 +145,7 @@ def drawn_classes(
 def _with_rows(part: SummedCells, table: Floats) -> SummedCells:
     """Return a view as drawn, without its empty cells; as it was where nothing was drawn."""
     kept = table[1] > 0
-    return replace(part, table=table[:, kept]) if kept.any() else part
+    return SummedCells(table[:, kept], part.exact, part.bins) if kept.any() else part
 
 
 def resamples_of(pairs: Pairs, resamples: int, rng: np.random.Generator) -> Iterator[Replicates]:

@@ -44,10 +44,10 @@ class SparkSource:
         frame = self.given.select(*[f"`{name}`" for name in columns])
         rows = frame.mapInArrow(_Task(function, self.names), "part int, answer binary").collect()
         found = [from_bytes(bytes(row["answer"])) for row in sorted(rows, key=lambda row: row["part"])]
-        total = None
-        for part in found:
-            total = part if total is None else total + part
-        return total
+        while len(found) > 1:  # two at a time: one after the other, each would be joined to all before it
+            pairs = [found[i : i + 2] for i in range(0, len(found), 2)]
+            found = [pair[0] + pair[1] if len(pair) == 2 else pair[0] for pair in pairs]
+        return found[0] if found else None
 
     def answered(self, answering: Callable[[Batch], Any], column: str, classes: Any) -> Any:
         """Return the frame, lazily, with the probabilities behind its columns."""
