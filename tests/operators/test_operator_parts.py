@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.special import expit, logit
 
 import calibrant
+from calibrant.operators import _label_shift
 from calibrant.operators._blend import _grouped
 from calibrant.operators._class_groups import prior_groups, too_few
 from calibrant.passes import Block, in_memory
@@ -131,3 +132,17 @@ def test_the_centre_of_groups_is_the_weighted_mean_of_the_log_odds():
     fitted = calibrant.ByGroup(calibrant.Identity()).fit(z, y, groups=groups, sample_weight=w)
     logs = z - z.mean(axis=1, keepdims=True)
     assert_allclose(fitted.centre_, np.average(logs, axis=0, weights=w), rtol=1e-9)
+
+
+@pytest.mark.parametrize("limit", [2, 3, 4])
+def test_frequencies_are_found_on_either_side_of_where_newton_takes_over(monkeypatch, limit):
+    """Of three classes: by EM alone with as many steps as that takes, or by Newton behind a few steps of EM."""
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.full(3, 4.0), 800)  # classes that are hard to tell apart: EM is slow
+    source, w = np.array([0.5, 0.3, 0.2]), rng.exponential(size=800)
+    monkeypatch.setattr(_label_shift, "_NEWTON", limit)
+    found = _label_shift.find_frequencies(p, source, w, 0.5)
+    assert found.certificate < 2 * _label_shift._CERTAIN
+    ratio, share = p / source, w / w.sum()
+    up = share @ (ratio / (ratio @ found.values)[:, None]) + 0.5 * 3 * source / w.sum() / found.values
+    assert_allclose(up, up @ found.values, rtol=1e-4)  # the slope is the same for all classes at the maximum
