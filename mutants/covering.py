@@ -42,6 +42,7 @@ MORE = {
     "operators": ("operators", "exports/test_operators.py", "kept/test_kept_operators.py"),
     "passes": ("passes", "scanning/test_sources.py", "test_scanning.py"),
 }
+KEPT = "tests/kept/"
 OF_ALL = "tests/kept/test_kept_signatures.py"  # looks at every public name and runs none of their lines
 MOST = 60.0  # seconds of tests, as recorded, for one change: the quickest of those that reach it come first
 # Modules of ours may end in _test.py, which pytest would load itself, past the change.
@@ -154,7 +155,7 @@ class Tests:
         else:
             reached = list(self._reaching(change))
         own = f"tests/{change.room}/" if change.room != "cpp" else "tests/core/"
-        reached.sort(key=lambda name: (not name.startswith(own), self.tests[name]["seconds"]))
+        reached.sort(key=lambda name: (not name.startswith((KEPT, own)), self.tests[name]["seconds"]))
         return list(self._within(reached))
 
     def _reaching(self, change: Change) -> Iterable[str]:

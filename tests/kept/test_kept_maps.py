@@ -36,6 +36,13 @@ def rare(seed):
     return np.r_[z, z[:60]], np.r_[y, y[:60]]
 
 
+def enormous(seed):
+    """Some rows whose scores are a thousand million times as large as those of the others, and not always right."""
+    z, y = classes(150, 3, seed)
+    z[::9] *= 1e9
+    return z, y
+
+
 SETS = {
     "four classes": (*classes(300, 4, 0), None),
     "weights": weighted(1),
@@ -44,6 +51,8 @@ SETS = {
     "few rows": (*classes(14, 3, 4), None),
     "ruled out": (*ruled_out(5), None),
     "rare classes": (*rare(6), None),
+    "enormous": (*enormous(8), None),
+    "tiny": (classes(120, 4, 9)[0] * 1e-9, classes(120, 4, 9)[1], None),
     "single precision": (classes(280, 3, 7)[0].astype(np.float32), classes(280, 3, 7)[1], None),
 }
 SLOW = {"kcal", "kcal-linear", "kcal-logits", "blend"}  # one set is enough

@@ -10,6 +10,7 @@ from calibrant.cells.fine import FineCells
 from calibrant.maps import class_means
 from calibrant.maps.binary.logit_spline import spread
 from calibrant.maps.binary.table import _as_knots
+from calibrant.maps.scaling import gaussian_process
 from calibrant.maps.scaling._curve import _in_units, _log_determinants
 
 pytestmark = pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
@@ -129,3 +130,12 @@ def test_a_learnt_projection_has_its_formula():
     fitted = make("kcal-logits").set_params(projection="learned").fit(z, y)
     answers = fitted.to_torch()(torch.from_numpy(z)).numpy()
     assert_allclose(answers, fitted.predict_proba(z), atol=1e-6)
+
+
+@pytest.mark.parametrize(("largest", "end"), [(0.1, 2.0), (50.0, 50.0), (1e9, 2e6)])
+def test_inducing_points_go_from_nought_to_the_largest_and_no_further_than_a_million_units(largest, end):
+    points = _inducing_points(2.0, largest, 9)
+    assert points[0] == 0.0
+    assert points[-1] == pytest.approx(end)
+    logs = np.log1p(points / (gaussian_process._FINEST * 2.0))
+    assert_allclose(np.diff(logs), logs[-1] / 8)
