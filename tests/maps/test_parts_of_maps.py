@@ -134,7 +134,7 @@ def test_a_learnt_projection_has_its_formula():
 
 @pytest.mark.parametrize(("largest", "end"), [(0.1, 2.0), (50.0, 50.0), (1e9, 2e6)])
 def test_inducing_points_go_from_nought_to_the_largest_and_no_further_than_a_million_units(largest, end):
-    points = _inducing_points(2.0, largest, 9)
+    points = gaussian_process._inducing_points(2.0, largest, 9)
     assert points[0] == 0.0
     assert points[-1] == pytest.approx(end)
     logs = np.log1p(points / (gaussian_process._FINEST * 2.0))
