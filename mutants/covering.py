@@ -35,6 +35,7 @@ MORE = {
         "contract/test_contract.py",
         "files/test_invariants.py",
         "kept/test_kept_maps.py",
+        "kept/test_kept_kernels.py",
     ),
     "metrics": ("metrics", "kept/test_kept_metrics.py", "kept/test_kept_cells.py", "kept/test_kept_signatures.py"),
     "cells": ("cells", "kept/test_kept_cells.py"),
