@@ -297,3 +297,14 @@ def test_many_classes_in_small_clusters_are_not_called_wrong(copies):
         y = (p.cumsum(axis=1) < u[:, None]).sum(axis=1).clip(max=59)
         pvalues.append(class_wise_pvalue(read(y, p).clustered(clusters), 39, rng))
     assert np.mean(np.array(pvalues) <= 0.05) <= 0.05 + 3 * 0.028
+
+
+def test_losses_have_an_interval_by_what_was_expected_too():
+    """Where 2.5 events are expected, samples that show five are the odd ones: offered there, it covered 76 %."""
+    figures = ("brier", "nll", "scaled_brier", "auroc")
+    for events, expected, offered in ((6, 0.05, False), (12, 0.05, True), (6, 0.2, True), (4, 0.2, False)):
+        y, p = (np.arange(50) * 7 % 50 < events).astype(int), np.linspace(0.5, 1.5, 50) * expected
+        found = measure(y, p, profile="risk", resamples=39).figures
+        assert all((found[name].low is not None) == offered for name in figures)
+        assert offered or "rarer outcome" in found["brier"].note
+    assert "expect only 2.5 of 50 rows" in measure((np.arange(50) < 6) * 1, np.full(50, 0.05)).figures["brier"].note

@@ -25,13 +25,13 @@ from calibrant.metrics.inference import risk
 from calibrant.metrics.inference.bounds import largest_gap_interval
 from calibrant.metrics.inference.class_test import class_wise_pvalue
 from calibrant.metrics.inference.clustered import clustered_score, clusters_of
-from calibrant.metrics.inference.cumulative_test import maximum_pvalue, range_pvalue
+from calibrant.metrics.inference.cumulative_test import drawn_outcomes, maximum_pvalue, range_pvalue
 from calibrant.metrics.inference.group_test import group_findings, groups_differ
 from calibrant.metrics.inference.intervals import Interval, frequency_interval
 from calibrant.metrics.inference.means import mean_interval
 from calibrant.metrics.inference.resampling import _counts, _drawn, drawn_classes, resamples_of, statistic_of
 from calibrant.metrics.inference.shape import _fit, _grouped, _likelihood, _log_odds
-from calibrant.metrics.inference.testing import _outcomes, _replicates
+from calibrant.metrics.inference.testing import _replicates
 from calibrant.metrics.labelled import _count_slope
 from calibrant.metrics.scores.ranking import auroc_influence
 from calibrant.metrics.views.blocks import CellForecasts
@@ -108,7 +108,7 @@ def test_groups_of_equal_mass_and_their_likelihood():
 @pytest.mark.parametrize("weights", [None, np.tile([0.5, 1.25], 60)])
 def test_outcomes_drawn_under_calibration_have_the_scores_mean(rng, weights):
     pairs = Pairs(np.repeat(rng.random(40), 3), np.zeros(120), weights)
-    drawn = np.concatenate(list(_outcomes(pairs.cells, pairs, 4000, rng)))
+    drawn = np.concatenate(list(drawn_outcomes(pairs, 4000, rng)))
     assert drawn.shape == (4000, 40)
     np.testing.assert_allclose(drawn.mean(axis=0), pairs.cells.weights * pairs.cells.scores, atol=0.15)
 

@@ -48,7 +48,7 @@ def bootstrap(
       estimators and views has none.
 
     The cross-fitted error has a standard error of its own; accuracy has Clopper and Pearson's interval; losses have
-    Student's, corrected for skewness, and none where they are infinite or fewer than five rows have the rarer outcome.
+    Student's, corrected for skewness, and none where they are infinite or the rarer outcome is too rare.
     Every other metric is resampled and reflected. Coverage: docs/evidence/coverage.md.
 
     Parameters

@@ -94,7 +94,7 @@ ROWS: tuple[Metric, ...] = (
     ),
     Error(
         "ecce",
-        "Largest sum of gaps over any range of {said}, a row: no bins, and its test needs no resampling.",
+        "Largest sum of gaps over any range of {said}, a row: no bins.",
         "The range of the cumulative curve, Kuiper's form (Arrieta-Ibarra et al. 2022).",
         estimator="ecce",
         norm="max",

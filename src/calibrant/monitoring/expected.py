@@ -39,11 +39,13 @@ class ExpectedPerformance:
     Attributes
     ----------
     accuracy, log_loss, brier : Figure
-        Intervals are for what these rows' labels will show, were the probabilities true.
+        Intervals are for what these rows' labels will show, were the map of the right form.
     auroc : Figure or None
         Of the second class, for two classes.
     confusion : array of shape (K, K)
         Expected share of the rows by true class (rows) and predicted class (columns).
+    confusion_low, confusion_high : arrays of shape (K, K)
+        The 95 % interval of each.
     rows : int
     effective_rows : float
         (Σw)² / Σw².
@@ -54,6 +56,8 @@ class ExpectedPerformance:
     brier: Figure
     auroc: Figure | None
     confusion: Array
+    confusion_low: Array
+    confusion_high: Array
     rows: int
     effective_rows: float
 
@@ -71,6 +75,10 @@ def estimate_performance(
     If the probabilities p are true, the accuracy to expect is the mean of p at the predicted class, the log-loss the
     mean entropy, and an event with probability p counts as p of a positive and 1 - p of a negative. Right where inputs
     have shifted but P(label | scores) has not; nothing here can see a shift of that.
+
+    With v the variance of a row's figure were p true and s its share of the weight, a figure varies by Σs²v by the
+    chance of its labels and by Σsv/m by that of the m labels the map was fitted to, whose own mean error a map that
+    fits them well carries over. A map that does not tell its ``n_samples_`` is taken as known.
 
     Parameters
     ----------
@@ -111,41 +119,58 @@ def estimate_performance(
     chosen = np.array([named[label] for label in np.asarray(map.predict(scores)).tolist()])
     share, rows = w / w.sum(), np.arange(len(p))
     right = p[rows, chosen]
-    confusion = np.zeros((p.shape[1], p.shape[1]))
-    np.add.at(confusion.T, chosen, share[:, None] * p)
+    fitted = 1 / max(getattr(map, "n_samples_", np.inf), 1)
     return ExpectedPerformance(
-        _figure(share, right, right * (1 - right), 0.0, 1.0),
-        _log_loss(share, p),
-        _brier(share, p),
-        _auroc(p[:, 1], w, random_state) if p.shape[1] == 2 else None,
-        confusion,
+        _figure(share, right, right * (1 - right), fitted, 1.0),
+        _log_loss(share, p, fitted),
+        _brier(share, p, fitted),
+        _auroc(p[:, 1], w, 1 + effective * fitted, random_state) if p.shape[1] == 2 else None,
+        *_confusion(share, p, chosen, fitted),
         len(p),
         effective,
     )
 
 
-def _figure(share: Array, mean: Array, variance: Array, low: float = -np.inf, high: float = np.inf) -> Figure:
-    """Return Σ s m with the interval of independent labels: ± z √(Σ s² v)."""
-    value, error = float(share @ mean), float(np.sqrt(max(share**2 @ variance, 0.0)))  # of p = 1 + a last bit
-    return Figure(value, max(value - _Z * error, low), min(value + _Z * error, high))
+def _figure(share: Array, mean: Array, variance: Array, fitted: float, most: float = np.inf) -> Figure:
+    """Return Σ s m with the interval of independent labels, of these rows and of the map's: ± z √(Σ s² v + Σ s v/m)."""
+    value, error = float(share @ mean), float(np.sqrt(max((share**2 + fitted * share) @ variance, 0.0)))  # of last bits
+    return Figure(value, max(value - _Z * error, 0.0), min(value + _Z * error, most))
 
 
-def _log_loss(share: Array, p: Array) -> Figure:
+def _log_loss(share: Array, p: Array, fitted: float) -> Figure:
     """The mean entropy; a row's loss is -log p_k with probability p_k."""
     surprise = -np.log(np.maximum(p, 1e-300))
     mean = (p * surprise).sum(axis=1)
-    return _figure(share, mean, (p * surprise**2).sum(axis=1) - mean**2, 0.0)
+    return _figure(share, mean, (p * surprise**2).sum(axis=1) - mean**2, fitted)
 
 
-def _brier(share: Array, p: Array) -> Figure:
+def _brier(share: Array, p: Array, fitted: float) -> Figure:
     """The expected squared distance to the label: Σ p² - 2 p_k + 1 with probability p_k."""
     loss = (p**2).sum(axis=1, keepdims=True) - 2 * p + 1
     mean = (p * loss).sum(axis=1)
-    return _figure(share, mean, (p * loss**2).sum(axis=1) - mean**2, 0.0)
+    return _figure(share, mean, (p * loss**2).sum(axis=1) - mean**2, fitted)
 
 
-def _auroc(p: Array, w: Array, seed: int) -> Figure | None:
-    """The expected area, from pairs that weigh p of a positive and 1 - p of a negative; ties count a half."""
+def _confusion(share: Array, p: Array, chosen: NDArray[Any], fitted: float) -> tuple[Array, Array, Array]:
+    """The expected shares by true and predicted class, and their ends.
+
+    Few rows are skewed: the ends are Cornish and Fisher's, moved by (z² - 1)κ/6σ² with κ the third cumulant.
+    """
+    s, spread = share[:, None], p * (1 - p)
+    parts = s * p, (s**2 + fitted * s) * spread, s**3 * spread * (1 - 2 * p)
+    value, variance, third = np.zeros((3, p.shape[1], p.shape[1]))
+    for total, part in zip((value, variance, third), parts, strict=True):
+        np.add.at(total.T, chosen, part)
+    reach = _Z * np.sqrt(np.maximum(variance, 0.0))
+    centre = value + (_Z**2 - 1) / 6 * third / np.maximum(variance, 1e-300)
+    return value, np.maximum(centre - reach, 0.0), np.minimum(centre + reach, 1.0)
+
+
+def _auroc(p: Array, w: Array, times: float, seed: int) -> Figure | None:
+    """The expected area, from pairs that weigh p of a positive and 1 - p of a negative; ties count a half.
+
+    Its variance is that of drawn labels, times what the map's own labels add.
+    """
     _, place = np.unique(p, return_inverse=True)
     value = _area(place, w * p, w * (1 - p))
     if not np.isfinite(value):
@@ -155,7 +180,7 @@ def _auroc(p: Array, w: Array, seed: int) -> Figure | None:
     known = np.array([area for area in drawn if np.isfinite(area)])
     if len(known) < _DRAWS // 2:
         return Figure(value, 0.0, 1.0)
-    error = float(np.sqrt(np.mean((known - known.mean()) ** 2)))
+    error = float(np.sqrt(times * np.mean((known - known.mean()) ** 2)))
     return Figure(value, max(value - _Z * error, 0.0), min(value + _Z * error, 1.0))
 
 

@@ -15,6 +15,7 @@ from ..estimators.sums import group_sums
 from ..views.blocks import CellForecasts
 from ..views.forecasts import Forecasts
 from .cumulative_test import cumulative_pvalue
+from .intervals import drawn_pvalue
 from .kernel_test import drawn_labels, label_steps
 
 __all__ = ["class_wise_pvalue"]
@@ -27,7 +28,7 @@ FULL = 20  # draws that tell how dependent rows could be
 
 
 def class_wise_pvalue(forecasts: Any, resamples: int, rng: np.random.Generator, bins: int = 15) -> float:
-    """Return (1 + #{class-wise errors of drawn labels at least as large as the one seen})/(1 + resamples).
+    """Return the p-value of the class-wise error among those of drawn labels.
 
     The error is the mean over classes with bins of equal width and norm 1. Labels do not change what is said, so a
     drawn set of labels costs one look-up a row. Rows that do not sum to one are scaled to: the test then errs on the
@@ -44,7 +45,7 @@ def class_wise_pvalue(forecasts: Any, resamples: int, rng: np.random.Generator, 
     if forecasts.clusters is not None and forecasts.n >= MANY * len(forecasts.classes):
         gaps = _flipped(forecasts, edges, resamples, rng)
         null, value = _mean_errors(seen[0], gaps), _mean_errors(seen[0], (seen[1] - seen[2])[None])[0]
-        return (1 + int((null >= value * (1 - 1e-9)).sum())) / (1 + resamples)
+        return drawn_pvalue(float(value), null)
     happened = np.zeros((resamples, *seen.shape[1:]))
     weights = np.ones(forecasts.n) if forecasts.weights is None else forecasts.weights
     copies = weights.astype(np.int64) if is_whole(weights) else np.ones(forecasts.n, np.int64)
@@ -56,7 +57,7 @@ def class_wise_pvalue(forecasts: Any, resamples: int, rng: np.random.Generator, 
         happened += _counts(forecasts.probabilities[block], own[start : start + step], edges, drawn(block))
     null = _mean_errors(seen[0], seen[1] - happened)
     value = _mean_errors(seen[0], (seen[1] - seen[2])[None])[0]
-    return (1 + int((null >= value * (1 - 1e-9)).sum())) / (1 + resamples)
+    return drawn_pvalue(float(value), null)
 
 
 def _uniforms(forecasts: Forecasts, resamples: int, rng: np.random.Generator) -> Callable[[NDArray[np.int64]], Floats]:

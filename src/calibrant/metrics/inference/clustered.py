@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc
 
 from ...cells.pairs import Pairs
+from .intervals import drawn_pvalue
 
 __all__ = ["MOST_DRAWN", "Clustered", "clustered_score", "clusters_of"]
 
@@ -96,18 +97,19 @@ class Clustered:
         return float((w * s * (1 - s)).sum()) * self.pairs.rows / self.pairs.total < MANY * effect
 
     def drawn(self, resamples: int, rng: np.random.Generator) -> Iterator[Floats]:
-        """Yield residuals under calibration, in blocks of shape (r, n)."""
+        """Yield outcomes times weights under calibration, in blocks of shape (r, n); a flipped one is w(2s - y)."""
         w, s, n = self.pairs.weight_array, self.pairs.scores, self.pairs.n
+        seen = w * self.pairs.outcomes
         own = np.empty(n, np.int64)
         own[self.order] = np.repeat(np.arange(len(self.first)), np.diff(np.r_[self.first, n]))
         chance = np.sqrt(self.share_of(self.residuals))
         for size in np.diff(np.r_[np.arange(0, resamples, max(1, BLOCK // n)), resamples]):
             if not self.few:
-                yield rng.choice([-1.0, 1.0], (size, len(self.first)))[:, own] * self.residuals
+                yield np.where(rng.random((size, len(self.first)))[:, own] < 0.5, seen, 2 * w * s - seen)
                 continue
             common = rng.random((size, len(self.first)))[:, own]
             decides = np.where(rng.random((size, n)) < chance, common, rng.random((size, n)))
-            yield w * ((decides < s) - s)
+            yield w * (decides < s)
 
     def spread(self, design: Floats, residuals: Floats) -> Floats:
         """Return the covariance of Σ w(y - s)d as each of many residuals tell it, shape (r or 1, d, d).
@@ -132,8 +134,9 @@ def clustered_score(
     seen = float(statistic(known.residuals[None])[0])
     if len(known.first) > MOST_DRAWN and not known.few:
         return seen, float(chdtrc(freedom, seen)), 0.0
-    larger = sum(int((statistic(drawn) >= seen * (1 - 1e-9)).sum()) for drawn in known.drawn(resamples, rng))
-    return seen, (1 + larger) / (1 + resamples), 1 / (1 + resamples)
+    said = known.pairs.weight_array * known.pairs.scores
+    null = np.concatenate([statistic(outcomes - said) for outcomes in known.drawn(resamples, rng)])
+    return seen, drawn_pvalue(seen, null), 1 / (1 + resamples)
 
 
 def _rao(known: Clustered, design: Floats) -> tuple[Callable[[Floats], Floats], int]:

@@ -12,7 +12,7 @@ from scipy.special import betaincinv, ndtri
 from ...errors import InvalidInput
 from ...parameters import Integer
 
-__all__ = ["Interval", "check_confidence", "check_resamples", "deviations_of", "frequency_interval"]
+__all__ = ["Interval", "check_confidence", "check_resamples", "deviations_of", "drawn_pvalue", "frequency_interval"]
 
 _MOST_RESAMPLES = 100_000  # a p-value of 1e-5
 
@@ -115,6 +115,18 @@ def check_resamples(resamples: object, least: int) -> None:
     if not Integer(least).accepts(resamples) or resamples > _MOST_RESAMPLES:  # pyright: ignore[reportOperatorIssue]
         allowed = f"{Integer(least).allowed}, and at most {_MOST_RESAMPLES:,}"
         raise InvalidInput("resamples is not valid", seen=repr(resamples)[:40], allowed=allowed)
+
+
+def drawn_pvalue(seen: float, null: Floats) -> float:
+    """Return the mid-p of a statistic among drawn ones: (1 + #{larger} + #{equal}/2)/(1 + #{drawn}).
+
+    Where few sets of outcomes are possible, many that are drawn equal the one seen: counted whole, the sweep's test
+    raised 2.8 % where half an event was expected. Where all are equal nothing can be told, and it is 1.
+    """
+    slack = 1e-9 * abs(seen)
+    least, larger = int((null >= seen - slack).sum()), int((null > seen + slack).sum())
+    equal = least - larger
+    return 1.0 if equal == len(null) else (1 + larger + equal / 2) / (1 + len(null))
 
 
 def deviations_of(confidence: float) -> float:

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 
 from ..estimators.kernel import median_bandwidth
 from ..views.forecasts import Forecasts
+from .intervals import drawn_pvalue
 
 __all__ = ["drawn_labels", "kernel_features", "label_steps", "skce_pvalue"]
 
@@ -40,7 +41,7 @@ def kernel_features(p: Array, width: float) -> Array:
 
 
 def skce_pvalue(forecasts: Forecasts, resamples: int, rng: np.random.Generator) -> float:
-    """Return (1 + #{errors of drawn labels at least as large as the one seen})/(1 + resamples)."""
+    """Return the p-value of the kernel error among those of drawn labels."""
     p = forecasts.vectors()
     features = np.ascontiguousarray(kernel_features(p, median_bandwidth(forecasts, "gaussian")))
     expected, steps = p.T @ features, label_steps(p)
@@ -48,7 +49,7 @@ def skce_pvalue(forecasts: Forecasts, resamples: int, rng: np.random.Generator) 
     blocks = np.r_[np.arange(0, resamples, max(1, _BLOCK // (expected.size + len(p)))), resamples]
     drawn = (drawn_labels(steps, rng.random((size, len(p)))) for size in np.diff(blocks))
     null = np.concatenate([_errors(labels, p, features, expected) for labels in drawn])
-    return (1 + int((null >= seen - 1e-9 * abs(seen)).sum())) / (1 + resamples)
+    return drawn_pvalue(float(seen), null)
 
 
 def label_steps(p: Array) -> Array:

@@ -25,6 +25,7 @@ __all__ = [
     "share_ends",
     "share_interval",
     "short_words",
+    "too_few",
 ]
 
 Floats = NDArray[np.float64]
@@ -49,8 +50,26 @@ def rarer(pairs: Pairs) -> float:
     return float(len(np.unique(pairs.clusters[seen])))
 
 
+def too_few(pairs: Pairs) -> bool:
+    """Tell whether the rarer outcome is too rare for an interval of what it decides.
+
+    That is so with fewer than five seen, and with fewer than five expected by the scores unless ten were seen: where
+    2.5 are expected, the samples that have five are the odd ones, and intervals offered in those covered 76 %.
+    """
+    seen = rarer(pairs)
+    return seen < FEW or (seen < 2 * FEW and _expected(pairs) < FEW)
+
+
+def _expected(pairs: Pairs) -> float:
+    """Return how many rows the scores expect to have what turned out the rarer outcome."""
+    share = inner(pairs.weight_array, pairs.scores) / pairs.total
+    return (share if rate_of(pairs) <= 0.5 else 1 - share) * pairs.rows
+
+
 def few_words(pairs: Pairs) -> str:
     """Say that the rarer outcome is too rare, and how rare it is."""
+    if rarer(pairs) >= FEW:
+        return f"the scores expect only {_expected(pairs):.2g} of {pairs.rows:,.0f} rows to have the rarer outcome"
     if pairs.clusters is not None:
         return f"only {rarer(pairs):.0f} of {len(np.unique(pairs.clusters)):,} clusters have the rarer outcome"
     return f"only {rarer(pairs):.3g} of {pairs.rows:,.0f} rows have the rarer outcome"
@@ -88,7 +107,7 @@ def _share(pairs: Pairs) -> tuple[float, float]:
 def loss_interval(values: Floats | Moments, pairs: Pairs, confidence: float) -> Interval:
     """Return a mean loss with its interval, or without one where the rows cannot tell it.
 
-    That is so where the mean is infinite, and where fewer than five rows have the rarer outcome: the losses of those
+    That is so where the mean is infinite, and where the rarer outcome is too rare (`too_few`): the losses of those
     few rows decide the mean, and none may have been seen.
     """
     if isinstance(values, Moments):
@@ -97,7 +116,7 @@ def loss_interval(values: Floats | Moments, pairs: Pairs, confidence: float) -> 
         found = mean_interval(values, pairs.weights, confidence, pairs.clusters)
     if not np.isfinite(found.estimate):
         return _without(found, "what happened was given probability 0 in some row")
-    if rarer(pairs) < FEW:
+    if too_few(pairs):
         return _without(found, few_words(pairs))
     return replace(found, note=short_words(pairs))
 

@@ -15,7 +15,7 @@ from ...errors import InvalidInput
 from ...parameters import is_one_of
 from ..estimators.cox import Line, line_covariance, line_of, observed_expected, outside_of
 from .intervals import Interval, deviations_of
-from .means import FEW, few_words, mean_interval, rarer, share_ends, short_words
+from .means import FEW, few_words, mean_interval, rarer, share_ends, short_words, too_few
 from .resampling import Sampling
 
 __all__ = ["large_law", "line_law", "mean_law", "ratio_law"]
@@ -154,7 +154,7 @@ def mean_law(influence: Any, *, logits: bool = False) -> Any:
         if not np.isfinite(estimate):
             return Interval(estimate, None, None, confidence, np.nan, 0.0, "none", note="only one outcome was seen")
         error, count = standard_error(values, pairs)
-        few = rarer(pairs) < FEW
+        few = too_few(pairs)
         note = few_words(pairs) if few else short_words(pairs)
         if not np.isfinite(error) or few:
             return Interval(estimate, None, None, confidence, np.nan, 0.0, "none", note=note or "one row has no spread")

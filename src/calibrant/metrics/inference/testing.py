@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,15 +20,14 @@ from ..estimators.norms import Norm, check_norm
 from ..estimators.two_bin import averaged_two_bin
 from ..views.forecasts import Forecasts, read, select
 from .clustered import MOST_DRAWN, clustered_score, clusters_of
-from .cumulative_test import cumulative_pvalue, drawn_residuals, null_walks, two_bin_pvalue
-from .intervals import check_resamples
+from .cumulative_test import cumulative_pvalue, drawn_outcomes, drawn_sums, two_bin_pvalue
+from .intervals import check_resamples, drawn_pvalue
 from .kernel_test import skce_pvalue
 from .replicates import Replicates, prefix
 
 __all__ = ["CalibrationTest", "averaged_two_bin_test", "calibration_test", "ecce_test", "sweep_test"]
 
 Floats = NDArray[np.float64]
-BLOCK = 2_000_000
 FEW_EVENTS = 20.0  # Σs(1-s) below which twice the gain of a line is no χ²: it raised 9 % at 200 rows of a 5 % event
 CLEAR = 1e-3  # a p-value by χ² that is far from any level, and beyond what resamples can tell
 # The kernel test looks at all pairs of rows.
@@ -93,13 +92,14 @@ def calibration_test(
     method : {"sweep", "ecce", "ks", "two_bin", "cox", "spiegelhalter", "skce"}
         "sweep": the sweep error (paper 003, §5.4; with two bins at least, so that a falling curve is seen too) against
         its distribution when outcomes are drawn again from the scores themselves (consistency resampling, Bröcker and
-        Smith 2007); p = (1 + #{larger or equal})/(1 + resamples).
+        Smith 2007); p = (1 + #{larger} + #{equal}/2)/(1 + resamples).
         "ecce" and "ks": range and largest modulus of the cumulative curve, which is Brownian motion if scores are true
-        (Arrieta-Ibarra et al. 2022). "two_bin": the averaged two-bin error by drawn outcomes. "cox": that intercept and
-        slope of Cox's line are 0 and 1, by the likelihood ratio, or Rao's score of drawn outcomes where events are few.
-        "spiegelhalter": z = Σ(y - s)(1 - 2s) / √Σ(1 - 2s)² s(1 - s), two-sided (1986); sees over- and
-        under-confidence, blind to what cancels; by drawn outcomes where events are few. "skce": the kernel test of the
-        whole vector (Widmann et al. 2019), by consistency resampling too.
+        (Arrieta-Ibarra et al. 2022); by drawn outcomes below some 300 distinct scores. "two_bin": the averaged
+        two-bin error by drawn outcomes. "cox": that intercept and slope of Cox's line are 0 and 1, by the likelihood
+        ratio, or Rao's score of drawn outcomes where events are few. "spiegelhalter":
+        z = Σ(y - s)(1 - 2s) / √Σ(1 - 2s)² s(1 - s), two-sided (1986); sees over- and under-confidence, blind to what
+        cancels; by drawn outcomes where events are few. "skce": the kernel test of the whole vector (Widmann et al.
+        2019), by consistency resampling too.
     view : "top_label" or a class
         What all but "skce" test; one event's probabilities are taken as they are.
     norm : {1, 2, "max"}
@@ -153,9 +153,9 @@ def sweep_test(pairs: Pairs, words: str, norm: Norm, resamples: int, rng: np.ran
     pairs = pairs.counted()
     cells = pairs.cells
     seen = _statistic(_replicates(cells, cells.outcomes[None, :]), norm)[0]
-    drawn = _outcomes(cells, pairs, resamples, rng)
+    drawn = drawn_outcomes(pairs, resamples, rng)
     null = np.concatenate([_statistic(_replicates(cells, outcomes), norm) for outcomes in drawn])
-    pvalue = (1 + int((null >= seen * (1 - 1e-12)).sum())) / (1 + resamples)
+    pvalue = drawn_pvalue(float(seen), null)
     rows = pairs.n if pairs.draws is None else round(pairs.rows)
     return CalibrationTest(float(seen), pvalue, "sweep", words, rows, 1 / (1 + resamples))
 
@@ -170,29 +170,6 @@ def _replicates(cells: Cells, outcomes: Floats) -> Replicates:
     mass = prefix(cells.weights[None, :])
     mass = mass.astype(np.int64) if is_whole(cells.weights) else mass
     return Replicates(cells.scores[None, :], mass, prefix(outcomes), prefix(cells.weights * cells.scores - outcomes))
-
-
-def _outcomes(cells: Cells, pairs: Pairs, resamples: int, rng: np.random.Generator) -> Iterator[Floats]:
-    """Yield blocks of outcomes under calibration, shape (r, cells): a whole weight is a number of rows.
-
-    Those of clusters are drawn as `clustered` says.
-    """
-    if pairs.clusters is not None or (pairs.draws is not None and not is_whole(pairs.weight_array)):
-        for walks in null_walks(pairs, resamples, rng):
-            yield np.diff(walks, axis=1) * pairs.total + cells.weights * cells.scores
-        return
-    m, counts = len(cells.scores), cells.weights.astype(np.int64)
-    tied = np.flatnonzero(counts > 1)
-    order = pairs.order
-    first = np.searchsorted(pairs.scores[order], cells.scores)
-    for size in np.diff(np.r_[np.arange(0, resamples, max(1, BLOCK // pairs.n)), resamples]):
-        if is_whole(pairs.weight_array):
-            drawn = (rng.random((size, m), dtype=np.float32) < cells.scores).astype(np.float64)
-            drawn[:, tied] = rng.binomial(counts[tied], cells.scores[tied], (size, len(tied)))
-            yield drawn
-        else:
-            happened = rng.random((size, len(order)), dtype=np.float32) < pairs.scores[order]
-            yield np.add.reduceat(happened * pairs.weight_array[order], first, axis=1)
 
 
 def _cumulative(statistic: str) -> Test:
@@ -243,8 +220,7 @@ def _cox(pairs: Pairs, words: str, norm: Norm, resamples: int, rng: np.random.Ge
     statistic = float(_rao((w * (pairs.outcomes - s) @ design)[None], inverse)[0])
     if n > MOST_DRAWN:
         return CalibrationTest(statistic, float(chdtrc(freedom, statistic)), "cox", words, n)
-    null = _rao(drawn_residuals(w, s, resamples, rng) @ design, inverse)
-    pvalue = (1 + int((null >= statistic * (1 - 1e-9)).sum())) / (1 + resamples)
+    pvalue = drawn_pvalue(statistic, _rao(drawn_sums(pairs, design, resamples, rng), inverse))
     return CalibrationTest(statistic, pvalue, "cox", words, n, 1 / (1 + resamples))
 
 
@@ -264,8 +240,8 @@ def _spiegelhalter(pairs: Pairs, words: str, norm: Norm, resamples: int, rng: np
     if not few or not np.isfinite(z):
         return CalibrationTest(z, normal, "spiegelhalter", words, pairs.n)
     tilt = 1 - 2 * s
-    seen, null = abs(w * (pairs.outcomes - s) @ tilt), np.abs(drawn_residuals(w, s, resamples, rng) @ tilt)
-    pvalue = (1 + int((null >= seen * (1 - 1e-9)).sum())) / (1 + resamples)
+    seen, null = abs(w * (pairs.outcomes - s) @ tilt), np.abs(drawn_sums(pairs, tilt, resamples, rng))
+    pvalue = drawn_pvalue(float(seen), null)
     return CalibrationTest(z, pvalue, "spiegelhalter", words, pairs.n, 1 / (1 + resamples))
 
 

@@ -62,8 +62,6 @@ def error_interval(
         centre, power = error_of(forecasts, **sampled), POWERS.get(estimator, 2)
         found = from_resamples(estimate, values, confidence, 1.0, centre=centre, power=power)
     found = with_evidence(replace(found, norm=norm), evidence_of(forecasts, pairs, confidence, sampling), pairs)
-    if estimator == "crossfit" and pairs is not None and pairs.clusters is not None and found.low and not found.note:
-        found = replace(found, note="rows in clusters: the upper end may be a little low (benchmarks/coverage.py)")
     return found if found.note or pairs is None or estimator != "binned" else _crowded(found, pairs, choice, sampling)
 
 
@@ -192,7 +190,8 @@ def crossfit_interval(groups: Sequence[Pairs], confidence: float, norm: Norm = 2
     value = power_mean([part.value for part in found], norm)
     if not found:
         return Interval(value, 0.0, 1.0, confidence, np.nan, 0.0, "cross-fit", norm)
-    joint = CrossFit(int(norm), *np.mean([[part.mean, part.mean_error, part.rows] for part in found], axis=0).tolist())
+    parts = [[part.mean, part.mean_error, part.rows, part.gap_error] for part in found]
+    joint = CrossFit(int(norm), *np.mean(parts, axis=0).tolist())
     low, high = joint.bounds(confidence)
     if norm == 1:
         high = crossfit_interval(groups, confidence, **settings).high
