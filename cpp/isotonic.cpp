@@ -39,14 +39,62 @@ struct Tally {
     }
 };
 
+// Scores of each class below every positive of its group, most of all: how much they weigh, and the largest.
+template <class T>
+struct Under {
+    std::vector<T> low, largest;
+    std::vector<double> count;
+    Under(const std::int64_t* groups, std::int64_t k, const Search<T>& search)
+        : low(k), largest(k, -std::numeric_limits<T>::infinity()), count(k) {
+        for (std::int64_t j = 0; j < k; ++j) low[j] = groups[j] < 0 ? T(0) : search.low(groups[j]);
+    }
+};
+
+// Counts what lies below, without a look into the tables, and returns how many scores do not.
+template <class T>
+CALIBRANT_INLINE std::int32_t count_under(const T* odds, std::int64_t k, double weight, const T* low, T* largest,
+                                          double* count) {
+    std::int32_t above = 0;
+#pragma omp simd reduction(+ : above)
+    for (std::int64_t j = 0; j < k; ++j) {
+        const bool under = odds[j] < low[j];
+        count[j] += under ? weight : 0.0;
+        largest[j] = under & (odds[j] > largest[j]) ? odds[j] : largest[j];
+        above += !under;
+    }
+    return above;
+}
+CALIBRANT_CLONES std::int32_t count_under_of(const float* odds, std::int64_t k, double weight, const float* low,
+                                             float* largest, double* count) {
+    return count_under(odds, k, weight, low, largest, count);
+}
+CALIBRANT_CLONES std::int32_t count_under_of(const double* odds, std::int64_t k, double weight, const double* low,
+                                             double* largest, double* count) {
+    return count_under(odds, k, weight, low, largest, count);
+}
+
 template <class T>
 void tally_row(const T* odds, std::int64_t label, double weight, std::int64_t k, const std::int64_t* groups,
-               const std::int64_t* starts, const Search<T>& search, Tally<T>& tally) {
-    for (std::int64_t j = 0; j < k; ++j) {
-        const std::int64_t g = groups[j];
-        if (j == label || g < 0) continue;
-        tally.add(starts[g] + g + search.at_or_below(g, odds[j]), weight, odds[j]);
+               const std::int64_t* starts, const Search<T>& search, Under<T>& under, Tally<T>& tally) {
+    constexpr std::int64_t stretch = 64;
+    for (std::int64_t from = 0; from < k; from += stretch) {
+        const std::int64_t to = std::min(from + stretch, k);
+        if (!count_under_of(odds + from, to - from, weight, under.low.data() + from, under.largest.data() + from,
+                            under.count.data() + from))
+            continue;
+        for (std::int64_t j = from; j < to; ++j) {
+            const std::int64_t g = groups[j];
+            if (j == label || g < 0 || odds[j] < under.low[j]) continue;
+            tally.add(starts[g] + g + search.at_or_below(g, odds[j]), weight, odds[j]);
+        }
     }
+}
+
+// What lay below goes to the first gap of its group.
+template <class T>
+void tally_under(const Under<T>& under, const std::int64_t* groups, const std::int64_t* starts, Tally<T>& tally) {
+    for (std::size_t j = 0; j < under.low.size(); ++j)
+        if (groups[j] >= 0 && under.count[j] > 0) tally.add(starts[groups[j]] + groups[j], under.count[j], under.largest[j]);
 }
 
 // One group for all: the scores below every positive, most of them, are counted without a look into the tables.
@@ -140,7 +188,7 @@ void label_log_odds(const T* logits, const std::int64_t* labels, std::int64_t n,
     for_blocks(n, k, threads, [&](std::int64_t, std::int64_t from, std::int64_t to) {
         std::vector<T> odds(k);
         for (std::int64_t i = from; i < to; ++i) {
-            log_odds_row(logits + i * k, k, odds.data());
+            log_odds_row(logits + i * k, k, odds.data(), labels[i]);
             out[i] = odds[labels[i]];
         }
     });
@@ -176,6 +224,7 @@ void negatives_between(const T* logits, const std::int64_t* labels, const double
     std::vector<Tally<T>> tallies(parts, Tally<T>(size));
     for_parts(parts, threads, [&](std::int64_t part) {
         std::vector<T> odds(k);
+        Under<T> under(groups, k, search);
         for (std::int64_t i = n * part / parts; i < n * (part + 1) / parts; ++i) {
             if (i % 256 == 0) Watch::look();
             const double weight = weights ? weights[i] : 1.0;
@@ -184,8 +233,9 @@ void negatives_between(const T* logits, const std::int64_t* labels, const double
             if (all)
                 tally_row_shared(odds.data(), labels[i], weight, k, search, tallies[part]);
             else
-                tally_row(odds.data(), labels[i], weight, k, groups, starts, search, tallies[part]);
+                tally_row(odds.data(), labels[i], weight, k, groups, starts, search, under, tallies[part]);
         }
+        tally_under(under, groups, starts, tallies[part]);
     });
     std::fill(counts, counts + size, 0.0);
     std::fill(largest, largest + size, -std::numeric_limits<T>::infinity());

@@ -94,16 +94,17 @@ CALIBRANT_INLINE void log_odds_of_large(const T* z, const E* e, std::int64_t fro
 }
 
 // log p = d - log S dominates and is monotone; -log(1 - p) adds less than its rounding could undo. `e` has room for k numbers
-// in the precision that all is computed in.
+// in the precision that all is computed in. Where only one class is asked for, the others far from it are left out.
 template <class T, class E>
-CALIBRANT_INLINE void log_odds_of(const T* z, std::int64_t k, E* e, T* out) {
+CALIBRANT_INLINE void log_odds_of(const T* z, std::int64_t k, E* e, T* out, std::int64_t only = kEvery) {
     const T top = row_max(z, k);
     std::int64_t place;
     const double rest = exponentials(z, k, top, e, place), total = 1.0 + rest;
     const double most = -(rest > 1e-30 ? std::log(rest) : log_rest(z, k, top, place));  // the first largest's
     const E log_total = static_cast<E>(std::log1p(rest)), inverse = static_cast<E>(1.0 / total);
     const E large = static_cast<E>(kLarge<T> * total);
-    for (std::int64_t from = 0; from < k; from += kGlance) {
+    const std::int64_t begin = only == kEvery ? 0 : only / kGlance * kGlance, end = only == kEvery ? k : only + 1;
+    for (std::int64_t from = begin; from < end; from += kGlance) {
         const std::int64_t to = std::min(from + kGlance, k);
         int exact = 0;
 #pragma omp simd reduction(+ : exact)
@@ -127,7 +128,8 @@ CALIBRANT_INLINE void log_odds_of_two(const T* z, T* out) {
 
 // Rows of the same scores in another order have the same log-odds then, and fall on the same side of an edge.
 template <class T>
-CALIBRANT_INLINE void to_grid(std::int64_t k, T* odds) {
+CALIBRANT_INLINE void to_grid(std::int64_t k, T* odds, std::int64_t only) {
+    if (only != kEvery) odds += only, k = 1;
 #pragma omp simd
     for (std::int64_t j = 0; j < k; ++j) odds[j] = static_cast<T>(on_grid(odds[j]));
 }
@@ -197,15 +199,15 @@ CALIBRANT_CLONES void normalize_block_of(const double* logits, std::int64_t from
 
 }  // namespace
 
-CALIBRANT_CLONES void log_odds_row(const float* z, std::int64_t k, float* out) {
+CALIBRANT_CLONES void log_odds_row(const float* z, std::int64_t k, float* out, std::int64_t only) {
     if (k == 2) return log_odds_of_two(z, out);
-    log_odds_of(z, k, room_for<double>(k), out);
-    to_grid(k, out);
+    log_odds_of(z, k, room_for<double>(k), out, only);
+    to_grid(k, out, only);
 }
-CALIBRANT_CLONES void log_odds_row(const double* z, std::int64_t k, double* out) {
+CALIBRANT_CLONES void log_odds_row(const double* z, std::int64_t k, double* out, std::int64_t only) {
     if (k == 2) return log_odds_of_two(z, out);
-    log_odds_of(z, k, room_for<double>(k), out);
-    to_grid(k, out);
+    log_odds_of(z, k, room_for<double>(k), out, only);
+    to_grid(k, out, only);
 }
 
 CALIBRANT_CLONES void near_log_odds_row(const float* z, std::int64_t k, float* out) {

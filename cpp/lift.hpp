@@ -10,9 +10,10 @@ namespace calibrant {
 // the same bits. Of more than two classes they are multiples of 2^-36: rows of the same scores in another order, whose
 // sums differ in their last bits, stay together. All kernels that compare log-odds call this one compiled function, so
 // that a score met in a fit and again in a prediction has the same bits. -inf gives -inf; a row with one possible class
-// gives +inf for it.
-void log_odds_row(const float* z, std::int64_t k, float* out);
-void log_odds_row(const double* z, std::int64_t k, double* out);
+// gives +inf for it. Where the log-odds of one class only are asked for, the other places of out hold anything.
+constexpr std::int64_t kEvery = -1;
+void log_odds_row(const float* z, std::int64_t k, float* out, std::int64_t only = kEvery);
+void log_odds_row(const double* z, std::int64_t k, double* out, std::int64_t only = kEvery);
 
 // The same without the grid, and to about 1e-6 in single precision throughout where the scores are: for sums and smooth
 // curves, which compare nothing.

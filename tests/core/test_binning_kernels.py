@@ -175,3 +175,36 @@ def test_threads_change_no_bit():
         lambda t: _core.bin_sums(z, y, w, groups, None, edges, t),
     ):
         np.testing.assert_array_equal(call(1), call(3))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", [2, 3, 63, 64, 65, 200])
+def test_the_log_odds_of_a_label_have_the_bits_that_they_have_among_all(dtype, k):
+    z, y, _ = problem(dtype, n=300, k=k)
+    z[:40, 0] = 30  # large ones, alone and beside others
+    z[20:60, k - 1] = 30
+    z[60:70, 1:] = -np.inf
+    found = _core.label_log_odds(z, y, 1)
+    np.testing.assert_array_equal(found, log_odds(z)[np.arange(300), y])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", [4, 70])
+def test_negatives_are_counted_between_positives(dtype, k):
+    """In gap i of a class lie negatives above its first i bounds and not above the next; rows without weight nowhere."""
+    z, y, w = problem(dtype, n=300, k=k)
+    groups = np.arange(k)
+    groups[1] = -1  # a class that does not count
+    groups[groups > 1] -= 1
+    odds, count = log_odds(z), k - 1
+    own = [np.unique(odds[(y == j) & (w > 0), j]) for j in range(k) if j != 1]
+    starts = np.concatenate([[0], np.cumsum([len(bounds) for bounds in own])])
+    counts, largest = _core.negatives_between(z, y, w, groups, starts, np.concatenate(own), 1)
+    wanted, tops = np.zeros(starts[-1] + count), np.full(starts[-1] + count, -np.inf)
+    for j in np.flatnonzero(groups >= 0):
+        for i in np.flatnonzero((y != j) & (w > 0)):
+            gap = starts[groups[j]] + groups[j] + np.searchsorted(own[groups[j]], odds[i, j], side="right")
+            wanted[gap] += w[i]
+            tops[gap] = max(tops[gap], odds[i, j])
+    np.testing.assert_array_equal(counts, wanted)
+    np.testing.assert_array_equal(largest, tops.astype(dtype))
