@@ -97,24 +97,43 @@ void tally_under(const Under<T>& under, const std::int64_t* groups, const std::i
         if (groups[j] >= 0 && under.count[j] > 0) tally.add(starts[groups[j]] + groups[j], under.count[j], under.largest[j]);
 }
 
+// The same for scores that share one bound: the largest of those below it, and how many are not.
+template <class T>
+CALIBRANT_INLINE std::int32_t largest_under(const T* odds, std::int64_t k, T low, T& largest) {
+    std::int32_t above = 0;
+    T top = largest;
+#pragma omp simd reduction(+ : above) reduction(max : top)
+    for (std::int64_t j = 0; j < k; ++j) {
+        const bool under = odds[j] < low;
+        above += !under;
+        top = under & (odds[j] > top) ? odds[j] : top;
+    }
+    largest = top;
+    return above;
+}
+CALIBRANT_CLONES std::int32_t largest_under_of(const float* odds, std::int64_t k, float low, float& largest) {
+    return largest_under(odds, k, low, largest);
+}
+CALIBRANT_CLONES std::int32_t largest_under_of(const double* odds, std::int64_t k, double low, double& largest) {
+    return largest_under(odds, k, low, largest);
+}
+
 // One group for all: the scores below every positive, most of them, are counted without a look into the tables.
 template <class T>
 void tally_row_shared(const T* odds, std::int64_t label, double weight, std::int64_t k, const Search<T>& search,
                       Tally<T>& tally) {
+    constexpr std::int64_t stretch = 64;
     const T low = search.low(0);
-    T top = tally.gaps[0].largest;
-    std::int64_t below = 0;
-    for (std::int64_t j = 0; j < k; ++j) {
-        const T x = odds[j];
-        if (x < low) {
-            ++below;
-            top = x > top ? x : top;
-        } else if (j != label) {
-            tally.add(search.at_or_below(0, x), weight, x);
-        }
+    std::int64_t below = k;
+    for (std::int64_t from = 0; from < k; from += stretch) {
+        const std::int64_t to = std::min(from + stretch, k);
+        const std::int32_t above = largest_under_of(odds + from, to - from, low, tally.gaps[0].largest);
+        if (above == 0) continue;
+        below -= above;
+        for (std::int64_t j = from; j < to; ++j)
+            if (!(odds[j] < low) && j != label) tally.add(search.at_or_below(0, odds[j]), weight, odds[j]);
     }
     tally.gaps[0].count += weight * static_cast<double>(below);
-    tally.gaps[0].largest = top;
 }
 
 CALIBRANT_INLINE float logistic(float x) {
