@@ -191,7 +191,7 @@ def test_the_log_odds_of_a_label_have_the_bits_that_they_have_among_all(dtype, k
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("k", [4, 70])
 def test_negatives_are_counted_between_positives(dtype, k):
-    """In gap i of a class lie negatives above its first i bounds and not above the next; rows without weight nowhere."""
+    """In gap i of a class lie negatives above its first i bounds, not above the next; rows without weight nowhere."""
     z, y, w = problem(dtype, n=300, k=k)
     groups = np.arange(k)
     groups[1] = -1  # a class that does not count
