@@ -53,6 +53,10 @@ SETS = {
     "rare classes": (*rare(6), None),
     "enormous": (*enormous(8), None),
     "tiny": (classes(120, 4, 9)[0] * 1e-9, classes(120, 4, 9)[1], None),
+    "one row": (*classes(1, 3, 10), None),
+    "two rows": (classes(2, 2, 11)[0], np.array([1, 0]), None),
+    "three rows": (*classes(3, 3, 12), None),
+    "five rows": (*classes(5, 2, 13), np.array([1.0, 2.0, 0.0, 0.5, 3.0])),
     "single precision": (classes(280, 3, 7)[0].astype(np.float32), classes(280, 3, 7)[1], None),
 }
 SLOW = {"kcal", "kcal-linear", "kcal-logits", "blend"}  # one set is enough

@@ -59,6 +59,7 @@ SETS = {
     "constant": ((COMMON[0], np.full(400, 0.3)), {}),
     "classes in clusters": (MANY, {"clusters": np.arange(350) // 7}),
 }
+SETS |= {f"{n} rows": ((COMMON[0][:n], COMMON[1][:n]), {}) for n in (1, 2, 3, 5)}
 NOT_TESTED = ("groups", "weighted groups", "groups in clusters", "a level")  # of which tests say nothing new
 
 
