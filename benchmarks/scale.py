@@ -17,10 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from scale_page import write_page
+from scale_page import SMALL, write_page
 
 ROOT = Path(__file__).resolve().parents[1]
-SMALL = 10  # how many times fewer rows the small file has, for the growth
 MAPS = ("ts", "ets", "irm", "imax", "hb-mass", "vector")
 METRICS = ("ece", "cwece", "measure")
 CLUSTERS = ("ts", "ets", "imax")

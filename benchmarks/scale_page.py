@@ -10,6 +10,7 @@ from calibrant.files.atomic import replacing
 from calibrant.scanning.looking import Wanted
 
 LIMITS = {"ts": 4, "ets": 6, "vector": 12, "irm": 3, "imax": 3, "hb-mass": 3, "ece": 3, "cwece": 3, "measure": 3}
+SMALL = 10  # how many times fewer rows the small file has
 MOST_MEMORY, MOST_RATIO, MOST_PARQUET, EXPONENT = 600, 2.5, 2.0, 0.1
 
 
@@ -36,7 +37,7 @@ def judged(found: dict[str, Any]) -> list[str]:
         slow += [f"{name} {from_disk(job):.1f}"] if from_disk(job) > MOST_RATIO else []
         grown = exponent(found, name)
         far = grown is not None and abs(grown - 1) > EXPONENT
-        failed += [f"{name} grows with exponent {grown:.2f} (1 ± .1{_of_reading(found, name)})"] if far else []
+        failed += [f"{name} grows with exponent {grown:.2f}{_why(found, name, grown)}"] if far else []
     if slow:
         failed.append(f"times bare reading from the disk (limit 2.5): {', '.join(slow)}")
     for name in ("ts", "measure"):
@@ -59,11 +60,15 @@ def judged(found: dict[str, Any]) -> list[str]:
     return failed
 
 
-def _of_reading(found: dict[str, Any], name: str) -> str:
-    """Return with what exponent bare reading grows, from a file that a processor's cache may hold to one it cannot."""
+def _why(found: dict[str, Any], name: str, grown: float) -> str:
+    """Return the limit, and beside what the exponent is to be seen."""
     job = found["jobs"][f"whole {name}"]
-    whole, small = job["bare"][0], job["small"]["bare"][0]
-    return f"; bare reading itself {math.log10(whole / small):.2f}"
+    if grown < 1:
+        times, whole = job["small"]["seconds"][1], job["seconds"][1]
+        fixed = (SMALL * times - whole) / (SMALL - 1)  # what both take, if the rest is in proportion to the rows
+        return f" (1 ± .1), less than in proportion: {fixed:.1f} s of it do not depend on the rows"
+    reading = math.log10(job["bare"][0] / job["small"]["bare"][0])
+    return f" (1 ± .1; bare reading itself {reading:.2f})"
 
 
 def exponent(found: dict[str, Any], name: str) -> float | None:
