@@ -66,7 +66,7 @@ class SummedCells:
         both = np.concatenate([self.table, other.table], axis=1)
         return _joined(both, self.exact and other.exact, self.bins)
 
-    @property
+    @cached_property
     def pairs(self) -> Pairs:
         """The cells as pairs: an entry for what happened in each, and one for what did not."""
         score, weight, happened, squares = self.table

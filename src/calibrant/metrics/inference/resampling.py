@@ -29,7 +29,7 @@ Statistic = Callable[[Replicates], Floats]
 CUMULATIVE = ("ks", "ecce")  # sums that are resampled, though their norm is the largest
 # Entries of one block of resamples: a few megabytes.
 BLOCK = 1_000_000
-STEPS = 64  # of a class: within one, scores vary by less than a hundredth of what outcomes do, and are drawn together
+STEPS = 64  # of a class: within one, scores vary by less than a hundredth of what outcomes do
 
 
 @dataclass(eq=False)
@@ -127,19 +127,25 @@ def _drawn(forecasts: CellForecasts, rng: np.random.Generator) -> CellForecasts:
 def drawn_classes(
     forecasts: CellForecasts, edges: Floats, resamples: int, rng: np.random.Generator
 ) -> Iterator[Floats]:
-    """Yield (3, classes, bins) sums of weights, scores and outcomes of resamples, of all classes at once."""
+    """Yield (3, classes, bins) sums of weights, scores and outcomes of resamples, of all classes at once.
+
+    The rows of a bin whose event happened, and the others, are Poisson numbers; the sum of their scores is as many mean
+    scores, and a normal number for how the scores vary within the bin, which is little beside what outcomes do.
+    """
     fine, parts, bins = np.union1d(grid(STEPS, 1), edges), forecasts.cells[1:], len(edges) - 1
     place = np.clip(np.searchsorted(edges, fine[:-1], side="right") - 1, 0, bins - 1)
     place = (place + bins * np.arange(len(parts))[:, None]).ravel()
-    sums = binned_classes(parts, fine).reshape(4, -1)
-    seen = sums[0] > 0
-    place, (weight, scored, happened, squares) = place[seen], sums[:, seen]
-    own, score = squares / weight, scored / weight  # the weight of one row
-    rows = np.maximum([happened, weight - happened], 0.0) / own
+    cells = binned_classes(parts, fine).reshape(4, -1)
+    weight, scored, happened, squares = (np.bincount(place, part, bins * len(parts)) for part in cells)
+    with np.errstate(invalid="ignore", divide="ignore"):  # bins and steps without rows
+        own, score = np.nan_to_num(squares / weight), np.nan_to_num(scored / weight)  # the weight of one row
+        apart = np.nan_to_num(cells[1] / cells[0]) - score[place]
+        rows = np.nan_to_num(np.maximum([happened, weight - happened], 0.0) / own)
+    spread = np.sqrt(np.bincount(place, cells[3] * apart**2, bins * len(parts)))
     for _ in range(resamples):
         yes, no = rng.poisson(rows) * own
-        drawn = [np.bincount(place, part, bins * len(parts)) for part in (yes + no, (yes + no) * score, yes)]
-        yield np.asarray(drawn, dtype=np.float64).reshape(3, len(parts), bins)
+        sums = (yes + no) * score + spread * rng.standard_normal(len(spread))
+        yield np.stack([yes + no, sums, yes]).reshape(3, len(parts), bins)
 
 
 def _with_rows(part: SummedCells, table: Floats) -> SummedCells:
