@@ -99,12 +99,53 @@ def test_with_ensemble_probabilities_are_averaged(data):
     map_ = TemperatureScaling().fit(scores, y)
     estimators = [LogisticRegression().fit(X[train], y[train]) for train, _ in StratifiedKFold(3).split(X, y)]
     each = [map_.predict_proba(one.decision_function(X)) for one in estimators]
-    mean, together = np.mean(each, axis=0), np.exp(np.mean(np.log(each), axis=0))
-    share = 1 / (1 + (len(y) / 200) ** 2)  # of the geometric mean
-    wanted = (1 - share) * mean + share * together / together.sum(axis=1, keepdims=True)
+    surer = np.mean(each, axis=0) ** (1 + 100 / (200 + len(y)))
+    wanted = surer / surer.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(model.predict_proba(X), wanted, atol=1e-12)
     np.testing.assert_array_equal(model.predict(X), wanted.argmax(axis=1))
     assert len(model.fit_reports_) == 3
+
+
+def test_two_classes_are_averaged_as_they_are(binary):
+    X, y = binary
+    model = CalibratedModel(GaussianNB(), "ts", cv=4).fit(X, y)
+    each = [pair.predict_proba(X) for pair in model.calibrated_classifiers_]
+    np.testing.assert_allclose(model.predict_proba(X), np.mean(each, axis=0), atol=1e-12)
+    model = CalibratedModel(GaussianNB(), "ts").fit(X, y)
+    *each, whole = [pair.predict_proba(X) for pair in model.calibrated_classifiers_]
+    np.testing.assert_allclose(model.predict_proba(X), 0.75 * np.mean(each, axis=0) + 0.25 * whole, atol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "times"), [(60, 4), (100, 4), (120, 3), (200, 2), (201, 1), (300, 1)])
+def test_few_rows_are_dealt_several_times(data, n, times):
+    X, y = data[0][:n], data[1][:n]
+    model = CalibratedModel(GaussianNB(), "ts").fit(X, y)
+    assert len(model.calibrated_classifiers_) == 5 * times + (times > 1)
+    whole = CalibratedModel(GaussianNB(), "ts", ensemble=False).fit(X, y).calibrated_classifiers_
+    assert len(whole) == 1
+    if times > 1:
+        np.testing.assert_array_equal(whole[0].predict_proba(X), model.calibrated_classifiers_[-1].predict_proba(X))
+    once = CalibratedModel(GaussianNB(), "ts", cv=5).fit(X, y)
+    assert len(once.calibrated_classifiers_) == 5
+    again = CalibratedModel(GaussianNB(), "ts").fit(X, y)
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    first = [pair.scores(X) for pair in model.calibrated_classifiers_[:5]]
+    np.testing.assert_array_equal(first, [pair.scores(X) for pair in once.calibrated_classifiers_])
+
+
+def test_being_surer_rules_no_class_out():
+    class Sure(ClassifierMixin, BaseEstimator):
+        def fit(self, X, y):
+            self.classes_ = np.unique(y)
+            return self
+
+        def predict_proba(self, X):
+            return np.tile(np.array([1 - 2e-38, 1e-38, 1e-38], dtype=np.float32), (len(X), 1))
+
+    X, y = np.zeros((30, 1)), np.tile([0, 1, 2], 10)
+    answer = CalibratedModel(Sure(), make("identity", saturated="exact")).fit(X, y).predict_proba(X)
+    assert answer.dtype == np.float32
+    assert (answer > 0).all()
 
 
 def test_members_that_rule_out_different_classes_still_answer():

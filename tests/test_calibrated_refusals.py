@@ -141,7 +141,7 @@ def test_what_the_model_says_of_its_rows_goes_through():
     with pytest.raises(ValueError, match="GaussianNB does not accept missing values") as seen:
         CalibratedModel(GaussianNB(), "ts").fit(np.full_like(X, np.nan), Y)
     assert not isinstance(seen.value, InvalidInput)
-    fitted = CalibratedModel(GaussianNB(), "ts").fit(X, Y)
+    fitted = CalibratedModel(GaussianNB(), "ts", cv=5).fit(X, Y)
     with pytest.raises(ValueError, match="GaussianNB is expecting 3 features"):
         fitted.predict_proba(X[:, :2])
     with pytest.raises(NotFittedError, match="GaussianNB"):

@@ -3,6 +3,7 @@
 import json
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Barrier
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from tests.conftest import overconfident
 
 import calibrant
-from calibrant import AutoCalibrator, compare, registry
+from calibrant import AutoCalibrator, TemperatureScaling, compare, load, registry
 from calibrant.calibrator import Calibrator
 from calibrant.errors import InvalidInput
 from calibrant.metrics import calibration_gain, ece_kde, nll
@@ -26,6 +27,24 @@ def test_the_map_that_made_the_data_is_chosen() -> None:
     assert found["uniform"].metrics["nll"].value == pytest.approx(np.log(5))
     assert "ts" in found.reason
     assert found.refit_.temperature_ == pytest.approx(2.5, rel=0.1)
+
+
+def test_maps_with_settings_of_their_own_take_part_as_copies(tmp_path: Path) -> None:
+    z, y = overconfident(400, 4)
+    mine = TemperatureScaling(loss="brier")
+    found = compare(z, y, methods=[mine, "ts"])
+    name = "TemperatureScaling(loss='brier')"
+    assert {row.name for row in found.rows} == {"identity", "ts", name}
+    alone = compare(z, y, methods=mine)
+    assert alone[name].metrics["nll"] == found[name].metrics["nll"] != found["ts"].metrics["nll"]
+    assert alone.best_ == name
+    again = TemperatureScaling(loss="brier").fit(z, y)
+    np.testing.assert_array_equal(alone.refit_.predict_proba(z), again.predict_proba(z))
+    assert not hasattr(mine, "classes_")
+    chosen = AutoCalibrator([mine]).fit(z, y)
+    np.testing.assert_array_equal(chosen.predict_proba(z), alone.refit_.predict_proba(z))
+    chosen.save(tmp_path / "map.json")
+    np.testing.assert_array_equal(load(tmp_path / "map.json").predict_proba(z), chosen.predict_proba(z))
 
 
 def test_calibrated_scores_are_left_alone() -> None:

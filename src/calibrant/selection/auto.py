@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, cast
 
@@ -15,11 +15,11 @@ from ..formulas import Term
 from ..invariants import Anything, Fitted, Text
 from ..parameters import Instance, Integer, OneOf
 from ..passes import Block
-from ..registry import make_seeded
 from ..traits import Preserves, Traits
 from ..types import Floats, Self
 from ..validation import as_groups
 from .compare import compare_problems
+from .methods import Methods
 from .problem import Problem, read_split
 
 __all__ = ["AutoCalibrator"]
@@ -65,7 +65,7 @@ class AutoCalibrator(Calibrator):
 
     def __init__(
         self,
-        methods: str | Sequence[str] = "default",
+        methods: Methods = "default",
         *,
         cv: int = 5,
         repeats: int = 1,
@@ -144,7 +144,7 @@ class AutoCalibrator(Calibrator):
         )
         self.best_, self.reason_ = found.best_, found.reason
         self.table_ = found.to_dict()["rows"]
-        self.map_ = make_seeded(self.best_, self.random_state)
+        self.map_ = found.refit_.unfitted()
         every = np.arange(sample.n)
         report = self.map_.fit_data(read_split(self.map_, problem, every, problem, every)[0])
         row, identity = found[self.best_], found["identity"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -14,14 +13,13 @@ from ..errors import CalibrantError, InvalidInput
 from ..metrics.metric import Error
 from ..metrics.table import TABLE
 from ..parameters import is_one_of
-from ..registry import make_seeded
 from ..scanning import Scan, refuse_beside_a_scan
 from ..threads import carried
 from ..traits import Preserves
 from ..validation import ordered_like
 from .choice import choose, explain
 from .evaluate import Answers, Judgement, answers, evaluate, workers
-from .methods import left_out, pick_methods
+from .methods import Methods, left_out, pick_methods
 from .problem import Problem, make_problem, scan_problem
 from .result import Comparison, Curve
 from .splits import make_plan, smaller_plans
@@ -36,7 +34,7 @@ def compare(
     scores: Any,
     y: Any = None,
     *,
-    methods: str | Sequence[str] = "default",
+    methods: Methods = "default",
     cv: int = 5,
     repeats: int = 1,
     test: Any = None,
@@ -63,8 +61,9 @@ def compare(
         As for `Calibrator` and its `fit`: ``inputs`` are logits where nothing else is said. Scores may be a
         `calibrant.scan` alone. What does not fit in memory is compared on a sample of rows, chosen by a hash of their
         content; ``settings["judged_on"]`` and ``reason`` say so, and ``refit_`` is fitted on all rows, by passes.
-    methods : {"default", "fast", "all"} or sequence of str
-        Registered names, or chains such as ``"ts > irova"``. The identity always takes part. "default" are the maps
+    methods : {"default", "fast", "all"} or sequence of str or Calibrator
+        Registered names, chains such as ``"ts > irova"``, or maps with settings of their own (copies of them are
+        fitted; their rows are called by what they print as). The identity always takes part. "default" are the maps
         that win on real sets, as far as the rows and classes allow it in seconds; "fast" are those of them that take
         milliseconds. "all" leaves out maps on embeddings where none are given, and says so in
         ``settings["left_out"]``.
@@ -119,7 +118,7 @@ def compare(
             "y holds one class only: maps can be compared on rows of at least two classes",
             seen=f"every label is {given.classes[given.labels[0]].item()!r}",
         )
-    result = compare_problems(
+    found = compare_problems(
         given,
         None if test is None else _test_problem(test, inputs, given, scores),
         methods=methods,
@@ -134,11 +133,10 @@ def compare(
         n_jobs=n_jobs,
         progress=progress,
     )
-
-    result = _stated(result, sampled)
+    result = _stated(found, sampled)
 
     def refit() -> Calibrator:
-        calibrator = make_seeded(result.best_, random_state)
+        calibrator = found.refit_.unfitted()
         if calibrator.traits.needs == "embeddings":
             calibrator.set_params(classes=given.classes)
             return calibrator.fit(embeddings, y, sample_weight=sample_weight)
@@ -153,7 +151,7 @@ def compare_problems(
     given: Problem,
     test: Problem | None,
     *,
-    methods: str | Sequence[str],
+    methods: Methods,
     cv: int,
     repeats: int,
     metric: str,
@@ -170,14 +168,14 @@ def compare_problems(
         raise InvalidInput("metric must be one that decides by rows", seen=repr(metric), allowed="'nll' or 'brier'")
     more = _further(also)
     kept = _kept(preserve_accuracy, preserve)
-    picked = pick_methods(methods, given.n, given.k, given.embeddings is not None)
+    picked = pick_methods(methods, given.n, given.k, given.embeddings is not None, random_state)
     plan = make_plan(given, test, cv, repeats, random_state)
     smaller = smaller_plans(plan, given, sizes, random_state)
     judged = test or given
     steps = _Steps(progress, len(picked) * sum(len(splits) for p in (plan, *smaller.values()) for splits in p))
 
     def judge(name: str) -> tuple[Judgement | str, Curve | None]:
-        build = partial(make_seeded, name, random_state)
+        build = picked[name].unfitted
         try:
             found = evaluate(build, given, judged, plan, pool, steps, [name for name in more if name != "gain"])
             points = [evaluate(build, given, judged, p, pool, steps) for p in smaller.values()]
@@ -190,7 +188,8 @@ def compare_problems(
     with workers(n_jobs) as pool, ThreadPoolExecutor(2) as ahead:
         judgements = dict(zip(picked, ahead.map(carried(judge), picked), strict=True))
     curves = [curve for _, curve in judgements.values() if curve is not None]
-    rows = make_rows({name: j for name, (j, _) in judgements.items()}, judged, metric, kept, "gain" in more)
+    traits = {name: map_.traits for name, map_ in picked.items()}
+    rows = make_rows({name: j for name, (j, _) in judgements.items()}, traits, judged, metric, kept, "gain" in more)
     chosen, lowest = choose(rows, metric, judged.n)
     reason = explain(rows, chosen, lowest, metric, given.n, given.k, curves)
     settings = {
@@ -205,10 +204,11 @@ def compare_problems(
     }
 
     def again(name: str) -> Answers:
-        return answers(partial(make_seeded, name, random_state), given, judged, plan[0], n_jobs)
+        return answers(picked[name].unfitted, given, judged, plan[0], n_jobs)
 
-    unfitted = partial(make_seeded, chosen.name, random_state)
-    return Comparison(rows, chosen.name, lowest.name, reason, tuple(curves), settings, unfitted, again)
+    return Comparison(
+        rows, chosen.name, lowest.name, reason, tuple(curves), settings, picked[chosen.name].unfitted, again
+    )
 
 
 def _further(names: str | Sequence[str]) -> list[str]:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
+from ..calibrator import Calibrator
 from ..errors import InvalidInput
-from ..registry import entries, make, names
+from ..registry import entries, make_seeded, names
 
-__all__ = ["default_methods", "fast_methods", "left_out", "pick_methods"]
+__all__ = ["Methods", "default_methods", "fast_methods", "left_out", "pick_methods"]
+
+Methods = str | Calibrator | Sequence[str | Calibrator]  # what a user may ask to compare
 
 # Each but ts, which is what others start from, was the best of all maps on some of the real sets behind `choice.py`.
 _ANY = ("identity", "ts", "ets", "iop", "gp", "irm", "irova", "beta", "svs", "vector", "sms", "blend")
@@ -35,34 +39,30 @@ def fast_methods(n: int, k: int) -> list[str]:
     return [name for name in default_methods(n, k) if name not in _SLOW]
 
 
-def left_out(methods: str | Sequence[str], embeddings: bool) -> list[str]:
+def left_out(methods: Methods, embeddings: bool) -> list[str]:
     """Return the registered maps that "all" leaves out because they need embeddings and there are none."""
     if not isinstance(methods, str) or methods != "all" or embeddings:
         return []
     return [entry.name for entry in entries() if entry.traits.needs == "embeddings"]
 
 
-def pick_methods(methods: str | Sequence[str], n: int, k: int, embeddings: bool) -> list[str]:
-    """Return the names to compare, the identity first; unknown ones are refused."""
-    if not isinstance(methods, str):
-        picked = _listed(methods)
-    elif methods == "all":
+def pick_methods(methods: Methods, n: int, k: int, embeddings: bool, random_state: int = 0) -> dict[str, Calibrator]:
+    """Return the maps to compare by what they are called, the identity first; unknown ones are refused."""
+    picked: Any = [methods]
+    if not isinstance(methods, (str, Calibrator)):
+        picked = methods
+    elif isinstance(methods, str) and methods == "all":
         missing = left_out(methods, embeddings)
         picked = [name for name in names() if name not in missing]
-    elif methods == "default":
-        picked = default_methods(n, k)
-    elif methods == "fast":
-        picked = fast_methods(n, k)
-    else:
-        picked = _listed([methods])
-    return list(dict.fromkeys(["identity", *picked]))
+    elif isinstance(methods, str) and methods in ("default", "fast"):
+        picked = default_methods(n, k) if methods == "default" else fast_methods(n, k)
+    if not isinstance(picked, Iterable):
+        raise InvalidInput("methods cannot be read", seen=type(picked).__name__, allowed="a word, or a list of maps")
+    return dict(_named(one, random_state) for one in ("identity", *picked))
 
 
-def _listed(methods: Iterable[str]) -> list[str]:
-    """Return names of maps one by one; what is none is refused."""
-    if not isinstance(methods, Iterable):
-        raise InvalidInput("methods cannot be read", seen=type(methods).__name__, allowed="a word, or a list of names")
-    picked = list(methods)
-    for name in picked:
-        make(name)
-    return picked
+def _named(one: Any, random_state: int) -> tuple[str, Calibrator]:
+    """Return what a map is called, and an unfitted one."""
+    if isinstance(one, Calibrator):
+        return " ".join(repr(one).split()), one.unfitted()
+    return one, make_seeded(one, random_state)

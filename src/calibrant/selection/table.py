@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import InvalidInput
-from ..registry import make
-from ..traits import Preserves, weakest
+from ..traits import Preserves, Traits, weakest
 from ..types import Array
 from .evaluate import Judgement
 from .problem import Problem
@@ -16,14 +15,18 @@ __all__ = ["estimates", "make_rows"]
 
 
 def make_rows(
-    found: dict[str, Judgement | str], judged: Problem, metric: str, preserve: Preserves, gain: bool = False
+    found: dict[str, Judgement | str],
+    traits: dict[str, Traits],
+    judged: Problem,
+    metric: str,
+    preserve: Preserves,
+    gain: bool = False,
 ) -> tuple[Row, ...]:
     """Return the rows, best first; maps that failed, whose judgement is an error message, come last.
 
     ``gain`` adds the calibration gain ΔECE² (paper 000, Prop. 4.2): by how much a map lowers the squared loss.
     """
     good = {name: j for name, j in found.items() if isinstance(j, Judgement)}
-    traits = {name: make(name).traits for name in found}
     eligible = {name: weakest([traits[name].preserves, preserve]) == preserve for name in found}
     if "identity" not in good:
         raise InvalidInput("the scores cannot be judged", seen=str(found["identity"]))
