@@ -1,8 +1,8 @@
 """What scikit-learn's models say on sets that come in packages, trained once and kept for `grid.py` and `choice.py`.
 
-Every set is cut to some rows and halved five times. On the first half of each, a model is trained five times, without
-one of five folds each, just as `CalibratedClassifierCV` and `CalibratedModel` do it; `StoredModel` stands in for it
-then, so that both are called as users call them, and no model is trained twice.
+Every set is cut to some rows and halved five times. On the first half of each, a model is trained without each of the
+folds that `CalibratedModel` deals, the first five of which are those of `CalibratedClassifierCV`; `StoredModel` stands
+in for it then, so that both are called as users call them, and no model is trained twice.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sklearn.ensemble import (
     RandomForestClassifier,
 )
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold, train_test_split
+from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
@@ -36,11 +36,12 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.metaestimators import available_if
 
+from calibrant.fitted_pair import FOLDS, splits_of
+
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "build" / "grid"  # not part of the repository
 ROWS = 2000  # of a set at most: half to learn from, half to judge on
 SPLITS = 5
-FOLDS = 5
 METHODS = ("decision_function", "predict_log_proba", "predict_proba")
 
 
@@ -111,7 +112,7 @@ def load_set(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """One split of a set: the rows to learn from and to judge on, and what the five models say on all rows."""
+    """One split of a set: the rows to learn from and to judge on, and what the members say on all rows."""
 
     labels: np.ndarray
     learn: np.ndarray
@@ -136,11 +137,17 @@ def stored(model: str, of: str, split: int) -> Stored:
         return Stored(y, learn, judge, dict(found))
 
 
+def trained_on(learn: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
+    """Return the rows that each member is trained on: without a fold, and on all where folds are dealt again."""
+    parts = [learn[train] for train, _ in splits_of("auto", learn, y[learn], len(learn), classifier=True)]
+    return parts if len(parts) == FOLDS else [*parts, learn]
+
+
 def scores_of(build: Callable[[], Any], x: np.ndarray, y: np.ndarray, learn: np.ndarray) -> dict[str, np.ndarray]:
     """Return what a model says of all rows by each of its methods, trained without each fold of those to learn from."""
     found: dict[str, list[np.ndarray]] = {}
-    for train, _ in StratifiedKFold(FOLDS).split(x[learn], y[learn]):
-        model = build().fit(x[learn[train]], y[learn[train]])
+    for rows in trained_on(learn, y):
+        model = build().fit(x[rows], y[rows])
         has = [name for name in METHODS if hasattr(model, name)]
         for name in has[:1] if has[0] == "decision_function" else has:
             with np.errstate(divide="ignore"):
@@ -169,10 +176,9 @@ class StoredModel(ClassifierMixin, BaseEstimator):
         return StoredModel(self.kept)
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> StoredModel:
-        learn, labels = self.kept.learn, self.kept.labels
-        folds = [learn[train] for train, _ in StratifiedKFold(FOLDS).split(learn, labels[learn])]
+        folds = trained_on(self.kept.learn, self.kept.labels)
         self.fold_ = next(i for i, rows in enumerate(folds) if np.array_equal(rows, X[:, 0]))
-        self.classes_ = np.unique(labels)
+        self.classes_ = np.unique(self.kept.labels)
         return self
 
     def _said(self, method: str, X: np.ndarray) -> np.ndarray:
