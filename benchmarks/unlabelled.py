@@ -149,7 +149,8 @@ def page(lines: list[str], counted: list[str]) -> str:
     off = [max(float(row[3]) for row in rows) for rows in (inputs, shifted, mended)]
     covered = min(int(row[4][:-1]) for row in inputs)
     worst = max(mended, key=lambda row: float(row[3]))
-    shares = [int(cell) for line in counted for cell in line.split("|")[6:-1] if cell.strip() != "–"]
+    shares = [[int(cell) for cell in line.split("|")[6:-1] if cell.strip() != "–"] for line in counted]
+    entries, means = [row[-1] for row in shares], [share for row in shares for share in row[:-1]]
     return "\n".join([
         "# Performance estimated without labels, beside the truth", "",
         f"**Verdict.** Where inputs alone shift, the estimated accuracy is off by {off[0]:.3f} at most (mean over",
@@ -157,8 +158,9 @@ def page(lines: list[str], counted: list[str]) -> str:
         f"is off by up to {off[1]:.3f}. `PriorShift` mends that where classes are few; with 100 of them and 1,000 rows",
         f"the frequencies that it finds are so uncertain that the estimates are worse ({worst[0]}: {worst[3]}, held in",
         f"{worst[4]}): the interval counts the chance of labels, of these rows and of the map's, and not that of",
-        f"frequencies found. Of drawn scores, where the map has the right form, intervals hold {min(shares)} to",
-        f"{max(shares)} %.", "",
+        f"frequencies found. Of drawn scores, where the map has the right form, intervals hold {min(means)} to",
+        f"{max(means)} %, those of entries of the confusion matrix {min(entries)} to {max(entries)} %: fewest where the",
+        "rows have moved to scores of which the map's own rows were few, and it does not keep how few.", "",
         f"`svs` fitted on calibration rows of real outputs; {DRAWS} draws of up to {ROWS:,} other rows each. Harder",
         "inputs: rows that the model is unsure of are drawn up to 50 times as often; other inputs: other frequencies",
         "of predicted classes; labels: other frequencies of true ones, with nothing else changed. The error is the",
