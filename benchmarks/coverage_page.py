@@ -14,17 +14,17 @@ FEWEST = 40  # intervals or tests of a cell below which nothing is said of it
 PARTS = {"slow": " (resampled figures)", "groups": ", in five groups"}
 LAWS = {"true": "calibrated", "bent": "miscalibrated"}
 NOTED = {  # what the figure itself says of intervals that are short
-    **dict.fromkeys(("brier", "net_benefit", "nll"), "offered from five events on; its note says that they are few"),
-    "ece_crossfit": "its note says that in clusters the upper end may be low; of 300 other samples it covered 91 %",
     "ece": "its note says how many of the rows lie in one bin, and that what cancels there is not seen",
 }
+RARE = "Fewer than five rows with the rarer outcome are expected: too few to tell how skewed their losses are"
+INFINITE = "The true loss is infinite, as what has probability 0 may happen"
 
 
 def _percent(count: list[int]) -> str:
     samples, offered, hit = count
     if not samples:
         return "–"
-    if offered < 0.01 * samples or not offered:
+    if _withheld(count):
         return "none"
     shown = f"{100 * hit / offered:.0f}"
     return shown if offered > 0.99 * samples else f"{shown} (of {100 * offered / samples:.0f})"
@@ -33,6 +33,11 @@ def _percent(count: list[int]) -> str:
 def _column(cell: dict[str, Any]) -> str:
     what = f"K = {cell['k']}" if "k" in cell else f"{100 * cell['prevalence']:g} %"
     return f"{what}, n = {cell['n']:,}"
+
+
+def _withheld(count: list[int]) -> bool:
+    """Whether an interval was hardly ever offered: in one of a hundred samples at most, so that there is no share."""
+    return count[0] >= FEWEST and count[1] <= 0.01 * count[0]
 
 
 def _outside(count: list[int], low: float, high: float) -> int:
@@ -50,6 +55,7 @@ def page(record: dict[str, Any]) -> str:
         if kept:
             groups[(cell["law"], cell["kind"], cell["part"], cell.get("prevalence", 0))].append((cell, kept))
     short, loud, wide, lines = defaultdict(list), defaultdict(list), defaultdict(int), []
+    withheld = defaultdict(lambda: defaultdict(list))
     sizes: list[int] = []
     for (law, kind, part, _), members in groups.items():
         members.sort(key=lambda pair: (pair[0].get("k", 0), pair[0]["n"]))
@@ -65,6 +71,10 @@ def page(record: dict[str, Any]) -> str:
                 test = name.startswith("test ")
                 if test and law != "true":
                     continue
+                if _withheld(count):
+                    why = INFINITE if name == "nll" and kind == "ties" else RARE
+                    withheld[why][f"{_column(cell)}{TITLES.get(kind, '')}, {LAWS[law]}"].append(f"`{name}`")
+                    continue
                 sizes.append(count[1])
                 side = _outside(count, *((0.04, 0.06) if test else (0.93, 0.97)))
                 where = f"{_column(cell)}{TITLES.get(kind, '')}, {LAWS[law]}: {_percent(count)}"
@@ -77,13 +87,13 @@ def page(record: dict[str, Any]) -> str:
         lines.append(
             f"| samples | {' | '.join(str(max(count[0] for count in kept.values())) for _, kept in members)} |"
         )
-    return "\n".join([*_head(short, loud, wide, sizes), *lines]) + "\n"
+    return "\n".join([*_head(short, loud, wide, withheld, sizes), *lines]) + "\n"
 
 
 WORDS = """\
 `python benchmarks/coverage.py` (record: coverage.json; a run that was stopped goes on): percent of 95 %
 intervals that cover the truth, and of tests at 5 % that reject; in brackets, in how many percent of the
-samples an interval was offered, where not in all. `none`: hardly ever. Calibrated outcomes are drawn
+samples an interval was offered, where not in all. `none`: in one of a hundred at most. Calibrated outcomes are drawn
 from the scores, so true calibration errors are 0, and a test should reject 5 %; on miscalibrated samples
 the rows of tests are their power. The bent law has log-odds 0.7 times as far from the middle and 0.2
 higher; the truth of figures is that of the law itself, without the noise of outcomes;
@@ -97,8 +107,9 @@ fixed. `variational_error` and its two sides estimate what a cross-fitted curve 
 average; their interval is of the error. `emax` has the ends of the smooth curve's band.
 
 Where fewer than 20 rows have the rarer outcome, the note of a figure says that its interval may be short;
-where fewer than five do, losses, areas and net benefit have none. An interval that is offered in few of the
-samples only is offered where more events were seen than usual, and covers less than it says.
+where fewer than five do, or were expected to by the scores while fewer than ten do, losses, areas and net benefit
+have none. While five that were seen were enough, intervals were offered in 12 % of samples of 50 rows with 2.5 events
+expected, those that showed more than usual, and covered 76 % there.
 
 How a cell is judged was changed after these counts were seen. It is now outside where a count as far beyond the limit
 has a chance below 2.5 %, were the share at the limit. Before, it was two standard errors of the share itself, which
@@ -114,8 +125,14 @@ tied scores: 10.2 % of 400, then 5.2 % of 800 fresh ones. Spiegelhalter's at 1 %
 800. The groups' at 50 %, n = 1,000, weighted rows: 9 % of 400, then 4.2 % of 1,200. The slope's interval at 50 %,
 n = 1,000, weighted rows, miscalibrated: 87 % of 100, then 95 % of 400.
 
-With one event expected or fewer (1 % of 50 rows) or tied scores few sets of outcomes are possible, and drawn outcomes
-that equal what was seen count against rejecting: such tests err on the side of calibration.
+With one event expected or fewer (1 % of 50 rows) or tied scores few sets of outcomes are possible. Drawn outcomes that
+equal what was seen count half; while they counted whole, the sweep raised 2.5 % at 1 %, n = 50. Brownian motion strays
+further than a walk of few places: by it ECCE raised 2.6 and 2.8 % of tied scores (50 %, n = 200 and 1,000), which are
+now drawn.
+
+The cross-fitted error varies the more the larger it is, so its standard error is small where the estimate is. By that
+alone it covered 90 % in clusters (50 %, n = 1,000, miscalibrated); its ends are now those whose own spread reaches the
+estimate.
 
 Groups: five of 8 to 40 % of the rows, that do not differ; `gaps of groups` is whether the intervals of all five hold
 the truth at once. In clusters they held 35 % (200 rows, 5 % events) while a group without events was thought to be
@@ -129,17 +146,19 @@ others do not; 200 clusters, 5 % events), Cox's test still raised 9 %.
 """
 
 
-def _head(short: Any, loud: Any, wide: Any, sizes: list[int]) -> list[str]:
+def _head(short: Any, loud: Any, wide: Any, withheld: Any, sizes: list[int]) -> list[str]:
     few, many, judged = sum(map(len, short.values())), sum(map(len, loud.values())), sum(n >= FEWEST for n in sizes)
     claim = 'The claim is "95 % intervals cover 93 to 97 %, tests at 5 % raise 4 to 6 %".'
     counts = ", ".join(f"{sum(n >= most for n in sizes)} have {most}" for most in (FEWEST, 100, 200, 400))
     holds = "the claim was not refuted" if few + many == 0 else f"the claim is refuted in {few + many} cells"
     if sum(n >= 200 for n in sizes) < len(sizes) / 2:  # which know a share of 95 % to 1.5 points
         holds = "the claim is not shown, as most cells have too few samples"
+    none = sum(len(names) for cells in withheld.values() for names in cells.values())
     verdict = (
-        f"**Verdict: {holds}.** {claim} Of {len(sizes)} cells {counts} samples or more, {len(sizes) - judged} cannot "
-        f"be judged (`–`: never counted). Of the {judged} that can, {few} intervals are shown to cover less than 93 %, "
-        f"{sum(wide.values())} more than 97 %, and {many} tests to raise another share than 4 to 6 %. "
+        f"**Verdict: {holds}.** {claim} In {none} cells no interval is offered, for reasons given below. Of "
+        f"{len(sizes)} others {counts} samples or more, {len(sizes) - judged} cannot be judged. Of the {judged} that "
+        f"can, {few} intervals are shown to cover less than 93 %, {sum(wide.values())} more than 97 %, and {many} "
+        "tests to raise another share than 4 to 6 %. "
         "Cells of few samples are weak evidence: one of 40 finds an interval that covers 80 % in seven of ten cases, "
         "and hardly one that covers 90 %."
     )
@@ -149,6 +168,10 @@ def _head(short: Any, loud: Any, wide: Any, sizes: list[int]) -> list[str]:
     lines += [f"- `{name}`{told[name]}: {'; '.join(cells)}." for name, cells in sorted(short.items())] or ["None."]
     lines += ["", "## Tests whose level is not 4 to 6 %", ""]
     lines += [f"- `{name}`: {'; '.join(cells)}." for name, cells in sorted(loud.items())] or ["None."]
+    lines += ["", "## Intervals that are not offered", ""]
+    for why, cells in sorted(withheld.items()):
+        where = "; ".join(f"{cell}: {', '.join(names)}" for cell, names in cells.items())
+        lines.append(f"- {why}: {where}.")
     lines += ["", "## Intervals that cover more than 97 %: number of cells", ""]
     lines += [", ".join(f"`{name}` {count}" for name, count in sorted(wide.items())) + ".", "", "## All figures"]
     return lines

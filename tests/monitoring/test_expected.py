@@ -43,6 +43,22 @@ def test_true_under_covariate_shift():
     assert inside >= 68  # of 80, at 95 % each, with a map that is itself estimated
 
 
+def test_the_labels_of_the_fit_count_too():
+    """With ten rows for each of the map's, the chance of these rows' labels alone held half of the samples."""
+    inside = np.zeros(4)
+    for seed in range(40):
+        map_ = fit(make("platt", inputs="probabilities"), *binary(200, 0.0, 2 * seed))
+        p, y = binary(2000, 0.0, 2 * seed + 1)
+        found, q = estimate_performance(map_, p), map_.predict_proba(p)
+        truths = np.mean(map_.predict(p) == y), log_loss(y, q), roc_auc_score(y, q[:, 1])
+        shares = confusion_matrix(y, map_.predict(p)) / len(y)
+        held = [
+            f.low <= t <= f.high for f, t in zip((found.accuracy, found.log_loss, found.auroc), truths, strict=True)
+        ]
+        inside += [*held, np.mean((found.confusion_low <= shares) & (shares <= found.confusion_high))]
+    assert (inside >= 34).all(), inside  # 85 %: 95 % less three standard errors
+
+
 def test_many_classes_by_hand():
     p = np.array([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]])
     found = estimate_performance(fit_identity(p), p)
