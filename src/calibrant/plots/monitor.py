@@ -12,6 +12,7 @@ __all__ = ["monitor"]
 MOST = 15  # streams that can be read in one panel
 _ABOVE = {"loc": "lower left", "bbox_to_anchor": (0, 1.0), "ncols": 3, "borderpad": 0.1}
 _POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+WIDE = 10  # letters of names of batches that fit side by side
 CAP = 12.0  # decades of evidence that are drawn: more proves nothing more
 
 
@@ -96,6 +97,9 @@ def _gaps(ax: Any, found: Any, told: Any) -> None:
     ax.set_ylim(-1.15 * reach, 1.15 * reach)
     ax.set(xlabel="batch", ylabel="observed - expected")
     ax.xaxis.get_major_locator().set_params(integer=True)
+    names = {point.batch: named(point.label) for point in points}
+    if most == 1 and max(map(len, names.values()), default=0) <= WIDE:  # as alarms are named, not as they are counted
+        ax.xaxis.set_major_formatter(lambda at, _: names.get(at, ""))
     legend(ax, **_ABOVE)
 
 
