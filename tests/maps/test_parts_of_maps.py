@@ -1,5 +1,7 @@
 """Parts of maps against closed forms, where few rows of the other tests come by."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -8,7 +10,7 @@ from scipy.special import softmax
 from calibrant import Binning, Hoki, KCal, OneVsRest, make
 from calibrant.cells.fine import FineCells
 from calibrant.maps import class_means
-from calibrant.maps.binary.logit_spline import spread
+from calibrant.maps.binary.logit_spline import most_evident, spread
 from calibrant.maps.binary.table import _as_knots
 from calibrant.maps.scaling import gaussian_process
 from calibrant.maps.scaling._curve import _in_units, _log_determinants
@@ -139,3 +141,44 @@ def test_inducing_points_go_from_nought_to_the_largest_and_no_further_than_a_mil
     assert points[-1] == pytest.approx(end)
     logs = np.log1p(points / (gaussian_process._FINEST * 2.0))
     assert_allclose(np.diff(logs), logs[-1] / 8)
+
+
+def parabola(heights, strengths):
+    """A problem whose evidence at each strength is given."""
+    rank = 3
+    values = 0.5 * rank * np.log(strengths) - np.asarray(heights)
+    sums = SimpleNamespace(value=values, hessian=np.broadcast_to(np.eye(5), (len(strengths), 5, 5)))
+    found = SimpleNamespace(sums=sums, passes=7)
+    return SimpleNamespace(solve=lambda: found, features=np.zeros((9, rank + 2)), strengths=strengths)
+
+
+@pytest.mark.parametrize(
+    ("heights", "best"),
+    [
+        ([-9.0, -4.0, -1.0, 0.0, -1.0, -4.0], 3.0),
+        ([-np.inf, -5.0, -1.0, 0.0, -2.0, -6.0], 3.0 - 1.0 / 6.0),
+        ([-1.0, 0.0, -2.0, -9.0, -9.0, -9.0], 1.0 - 1.0 / 6.0),
+        ([-np.inf, 0.0, -2.0, -9.0, -9.0, -9.0], 1.0),  # a neighbour that is not finite: no parabola
+        ([-9.0, -9.0, -9.0, -2.0, 0.0, -np.inf], 4.0),
+        ([0.0, -1.0, -2.0, -3.0, -4.0, -5.0], 0.0),  # at either end
+        ([-5.0, -4.0, -3.0, -2.0, -1.0, 0.0], 5.0),
+        ([-9.0, 0.0, 0.0, -9.0, -9.0, -9.0], 1.5),  # of two alike the larger, then half a step back
+        ([-np.inf, -np.inf, -1.0, 0.0, -1.0, -9.0], 3.0),
+    ],
+)
+def test_the_most_evident_strength_is_the_top_of_a_parabola(heights, best):
+    strengths = 10.0 ** np.arange(6)
+    strength, passes = most_evident(parabola(heights, strengths))
+    assert np.log10(strength) == pytest.approx(best)
+    assert passes == 7
+
+
+@pytest.mark.parametrize(("more", "again"), [(0, True), (-1, False), (1, True)])
+def test_a_bandwidth_is_searched_again_when_rows_have_become_so_many(more, again):
+    rng = np.random.default_rng(0)
+    n, total = 400, 500  # a quarter more
+    y = np.arange(total + 1) % 2
+    x = y[:, None] * 1.5 + rng.normal(size=(total + 1, 2))
+    fitted = KCal("identity").fit(x[:n], y[:n])
+    fitted.partial_fit(x[n : total + more], y[n : total + more])
+    assert (fitted.searched_at_ == total + more) == again
