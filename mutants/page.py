@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 
 from .change import Change
@@ -42,77 +43,97 @@ def write(
 
     ``fresh`` are changes of other seeds, and ``at_first`` first outcomes: no test was written for them before.
     """
-    tried = [c for c in changes if known.get(c.key, "does not compile") != "does not compile"]
-    noticed = [c for c in tried if known[c.key] in NOTICED]
-    survivors = [c for c in tried if known[c.key] == "survived"]
     why = reasons()
-    same = [c for c in survivors if why.get(c.key, (False, ""))[0]]
-    share = len(noticed) / max(1, len(tried) - len(same))
-    missing = sum(c.key not in known for c in changes)
-    good = share >= LEAST and not missing
+    now, first = Share.of(changes, known, why), {s: Share.of(c, at_first, why) for s, c in sorted(fresh.items())}
+    since = {s: Share.of(c, known, why) for s, c in fresh.items()}
+    tried = [c for c in changes if known.get(c.key, "does not compile") != "does not compile"]
+    survivors = {c.key: c for part in (changes, *fresh.values()) for c in part if known.get(c.key) == "survived"}
     PAGE.write_text(
         "\n".join(
             [
-                *_head(tried, noticed, same, share, missing, good, seed),
-                *_fresh(fresh, known, at_first, why),
+                *_head(seed, now, first, since),
                 *_tables(tried, known),
-                *_list(survivors, why),
+                *_list(list(survivors.values()), why),
             ]
         )
     )
-    print(f"{len(noticed)} of {len(tried)} noticed, {len(same)} change nothing: {share:.1%}; {missing} not tried")
-    return 0 if good else 1
+    print(f"seed {seed}: {now}")
+    for other, share in first.items():
+        print(f"seed {other} at first: {share}; now: {since[other]}")
+    return 0 if now.good else 1
 
 
-def _head(
-    tried: list[Change], noticed: list[Change], same: list[Change], share: float, missing: int, good: bool, seed: int
-) -> list[str]:
-    verdict = "holds" if good else "does not hold"
-    left = f" {missing} changes that were drawn have not been tried." if missing else ""
-    return [
+@dataclass(frozen=True)
+class Share:
+    """How many changes were tried, noticed, change nothing or are left."""
+
+    drawn: int
+    tried: int
+    noticed: int
+    same: int
+    missing: int
+
+    @staticmethod
+    def of(changes: list[Change], known: dict[str, str], why: dict[str, tuple[bool, str]]) -> Share:
+        """Count the outcomes of changes; those that do not compile were not tried."""
+        tried = [c for c in changes if known.get(c.key, "does not compile") != "does not compile"]
+        noticed = sum(known[c.key] in NOTICED for c in tried)
+        same = sum(known[c.key] == "survived" and why.get(c.key, (False, ""))[0] for c in tried)
+        return Share(len(changes), len(tried), noticed, same, sum(c.key not in known for c in changes))
+
+    @property
+    def value(self) -> float:
+        """The share of changes that are noticed, of those that change anything."""
+        return self.noticed / max(1, self.tried - self.same)
+
+    @property
+    def good(self) -> bool:
+        """Whether it is as large as asked for, and nothing is left."""
+        return self.value >= LEAST and not self.missing
+
+    def __str__(self) -> str:
+        left = f"; {self.missing} not tried" if self.missing else ""
+        return f"{self.noticed} of {self.tried} noticed, {self.same} change nothing: {self.value:.1%}{left}"
+
+
+def _head(seed: int, now: Share, first: dict[int, Share], since: dict[int, Share]) -> list[str]:
+    last = max(first, default=seed)
+    fresh = first.get(last, now)
+    said = "holds" if now.good and fresh.good else "holds in part" if now.good else "does not hold"
+    lines = [
         "# Mutants",
         "",
-        f"**Verdict: {verdict}.** Of {len(tried)} small changes to the code, the tests notice {len(noticed)} "
-        f"({len(noticed) / max(1, len(tried)):.1%}). {len(same)} of the others give the same answers to any input "
-        f"(argued below); without those the share is {share:.1%} (asked for: {LEAST:.0%}).{left}",
+        f"**Verdict: {said}.** Asked for: of small changes to the code the tests notice {LEAST:.0%}, without those",
+        "that give the same answers to any input (argued below).",
+        "",
+        f"- **Seed {seed}, for which tests were written**: {_words(now)}",
+    ]
+    for other in first:
+        name = "tried once, as it was drawn" if other == last else "first without, then with tests for it"
+        lines.append(f"- **Seed {other}, {name}**: at first {_words(first[other])} Now {_words(since[other])}")
+    return [
+        *lines,
         "",
         f"`make mutants` draws the changes by a seed (here {seed}) from the rooms that compute numbers and from the",
-        "compiled core, makes one at a time in a copy of the tree and runs the tests that reach its line, those of its",
-        "room first (at most 60 s of them). Noticed means that a test fails, that the process ends or that the",
-        "tests take five times as long. The page is written by `python -m mutants`; outcomes are kept in",
-        "`mutants/outcomes.jsonl`, reasons in `mutants/survivors.txt`.",
+        "compiled core, makes one at a time in a copy of the tree and runs the tests that reach its line: first those",
+        "that keep what all maps and figures say (`tests/kept`), then those of its room, then others (at most 60 s).",
+        "Noticed means that a test fails, that the process ends or that the tests take five times as long. The page is",
+        "written by `python -m mutants --page`; outcomes are kept in `mutants/outcomes.jsonl`, reasons in",
+        "`mutants/survivors.txt`.",
         "",
         "How survivors count: one is left out of the share only where its reason below says why no input could give",
         "another answer, but for rounding. A change of a tolerance, of a limit of rounds, of a start or of how long",
         "a search takes counts as not noticed, though answers agree. Tests that read `../shared` do not run here.",
         "",
-    ]
-
-
-def _fresh(
-    samples: dict[int, list[Change]],
-    known: dict[str, str],
-    at_first: dict[str, str],
-    why: dict[str, tuple[bool, str]],
-) -> list[str]:
-    """Say what became of other samples, for which no test had been written, and what is known of them since."""
-    lines = [
-        "**Of changes that no test had been written for** the tests notice less; this is what to expect of the next.",
-        'Survivors of any kind are not noticed at first; "now" is after tests were written for some of them.',
+        f"The tables are of seed {seed}; the survivors of all seeds.",
         "",
-        "| seed | drawn | tried | noticed at first | now | change nothing |",
-        "| --- | --- | --- | --- | --- | --- |",
     ]
-    for seed, changes in sorted(samples.items()):
-        tried = [c for c in changes if at_first.get(c.key, "does not compile") != "does not compile"]
-        noticed, now = (sum(told[c.key] in NOTICED for c in tried) for told in (at_first, known))
-        same = sum(known[c.key] == "survived" and why.get(c.key, (False, ""))[0] for c in tried)
-        size = max(1, len(tried))
-        lines.append(
-            f"| {seed} | {len(changes)} | {len(tried)} | {noticed} ({noticed / size:.1%}) | {now} ({now / size:.1%}) "
-            f"| {same} |"
-        )
-    return [*lines, ""]
+
+
+def _words(share: Share) -> str:
+    left = f" {share.missing} have not been tried." if share.missing else ""
+    noticed = f"{share.noticed} of {share.tried} are noticed ({share.noticed / max(1, share.tried):.1%})"
+    return f"{noticed}, {share.same} change nothing: {share.value:.1%} of the rest.{left}"
 
 
 def _tables(tried: list[Change], known: dict[str, str]) -> list[str]:
