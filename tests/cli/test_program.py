@@ -289,3 +289,30 @@ def test_percentages_are_answered_by_fractions_and_that_is_said(tmp_path: Path, 
     assert main(["apply", at[1], at[0], "--percent", "-o", at[2]]) == 0
     assert "fractions from 0 to 1" in capsys.readouterr().err
     assert 0 < float((tmp_path / "out.csv").read_text().splitlines()[1].split(",")[-1]) < 1
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("in_batches", [False, True])
+def test_apply_keeps_line_ends_and_the_mark_of_a_spreadsheet(
+    tmp_path: Path, mark: str, end: str, in_batches: bool
+) -> None:
+    rows = ["p_a,p_b,label", *(f"{20 + i % 60},{80 - i % 60},{'ab'[i % 2]}" for i in range(120))]
+    (tmp_path / "p.csv").write_bytes((mark + end.join(rows) + end).encode())
+    at = [str(tmp_path / name) for name in ("p.csv", "m.calibrant", "out.csv")]
+    assert main(["fit", at[0], "--percent", "--method", "ts", "-o", at[1], "-q"]) == 0
+    memory = ["--memory", "1MB"] if in_batches else []
+    source = str(tmp_path / "p*.csv") if in_batches else at[0]
+    assert main(["apply", at[1], source, "--percent", "-o", at[2], "-q", *memory]) == 0
+    out = Path(at[2]) if Path(at[2]).is_file() else next(Path(at[2]).iterdir())
+    written = out.read_bytes().decode()
+    assert written.startswith(f"{mark}p_a,p_b,label,calibrated_a,calibrated_b{end}")
+    assert written.count(end) == len(rows) == written.count("\n")
+    assert written.count("\ufeff") == len(mark)
+    assert written.removeprefix(mark).split(end)[1].startswith(rows[1])
+
+
+def test_a_mark_before_lines_of_json_is_no_part_of_them(tmp_path: Path) -> None:
+    lines = [json.dumps({"probs": [0.2 + i % 6 / 10, 0.8 - i % 6 / 10], "label": i % 2}) for i in range(60)]
+    (tmp_path / "p.jsonl").write_bytes(("\ufeff" + "\n".join(lines)).encode())
+    assert main(["fit", str(tmp_path / "p.jsonl"), "--method", "ts", "-o", str(tmp_path / "m"), "-q"]) == 0

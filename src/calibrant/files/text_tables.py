@@ -17,16 +17,27 @@ from ..errors import FileProblem, InvalidInput
 from .pieces import Found, Names
 from .tables import Table, as_lists, table_pieces
 
-__all__ = ["Cells", "Objects", "csv_table", "csv_text_rows", "jsonl_table", "read_csv", "read_jsonl"]
+__all__ = ["Cells", "Objects", "Style", "csv_table", "csv_text_rows", "jsonl_table", "read_csv", "read_jsonl"]
+
+_MARK = "\ufeff"  # the byte order mark, which Excel looks for
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a table is written: what separates cells, how lines end, and the mark that spreadsheets put before UTF-8."""
+
+    delimiter: str
+    line_end: str
+    mark: str
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The text of a .csv or .tsv file: its cells, and how they are separated."""
+    """The text of a .csv or .tsv file: its cells, and how they are written."""
 
     header: list[str]
     rows: list[list[str]]
-    delimiter: str
+    style: Style
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,16 +53,16 @@ def read_csv(file: BinaryIO, path: str, names: Names) -> Found:
     Cells are separated by what is most frequent in the first line: comma, semicolon or tab. Where it is no comma, a
     comma in a number is a decimal one.
     """
-    header, delimiter, found = csv_text_rows(io.StringIO(_text(file, path), newline=""), path)
+    header, style, found = csv_text_rows(io.StringIO(_text(file, path), newline=""), path)
     numbered = list(found)
     if not numbered:
         raise InvalidInput(f"{path} has column names but no rows", seen=f"{len(header)} columns")
     rows, lines = [row for _, row in numbered], [line for line, _ in numbered]
-    return table_pieces(csv_table(path, header, rows, lines, delimiter, names), names)
+    return table_pieces(csv_table(path, header, rows, lines, style, names), names)
 
 
 def csv_table(
-    path: str, header: list[str], rows: list[list[str]], lines: list[int], delimiter: str, names: Names
+    path: str, header: list[str], rows: list[list[str]], lines: list[int], style: Style, names: Names
 ) -> Table:
     """Return rows of cells as a table."""
     place = {name: i for i, name in enumerate(header)}
@@ -65,7 +76,9 @@ def csv_table(
             block = np.array([[float(row[i]) for i in picked] for row in rows])
         except ValueError:
             sign = "must" if percent(columns) else "may" if names.percent else ""
-            block = _numbers(path, columns, [[row[i] for i in picked] for row in rows], delimiter != ",", sign, lines)
+            block = _numbers(
+                path, columns, [[row[i] for i in picked] for row in rows], style.delimiter != ",", sign, lines
+            )
         return block if len(picked) > 1 else block[:, 0]
 
     def values(column: str) -> NDArray[Any]:
@@ -74,12 +87,12 @@ def csv_table(
     def items(column: str) -> list[Any]:
         return [row[place[column]] for row in rows]
 
-    return Table(path, header, numbers, values, Cells(header, rows, delimiter), lines, percent, items)
+    return Table(path, header, numbers, values, Cells(header, rows, style), lines, percent, items)
 
 
 def _text(file: BinaryIO, path: str) -> str:
     try:
-        text = file.read().decode("utf-8-sig")
+        text = file.read().decode("utf-8")
     except UnicodeDecodeError as error:
         raise FileProblem(f"{path} is not a text file in UTF-8", seen=str(error)[:120]) from error
     if "\0" in text:
@@ -92,23 +105,25 @@ def _delimiter(line: str) -> str:
     return max(",;\t", key="".join(line.split('"')[::2]).count)
 
 
-def csv_text_rows(file: TextIO, path: str) -> tuple[list[str], str, Iterator[tuple[int, list[str]]]]:
-    """Return the names, the delimiter, and the rows with the line that each begins in; editors count lines from 1."""
-    skipped, first = 0, file.readline()
+def csv_text_rows(file: TextIO, path: str) -> tuple[list[str], Style, Iterator[tuple[int, list[str]]]]:
+    """Return the names, the style, and the rows with the line that each begins in; editors count lines from 1."""
+    skipped, line = 0, file.readline()
+    first = line.removeprefix(_MARK)
+    mark = line[: len(line) - len(first)]
     while first and not first.strip():
         skipped, first = skipped + 1, file.readline()
     if "\0" in first:
         raise FileProblem(f"{path} is not a text file", seen="a zero byte")
     if not first:
         raise InvalidInput(f"{path} is empty", allowed="a line of column names and at least one row")
-    delimiter = _delimiter(first)
-    rows = _cells(path, chain([first], file), delimiter, skipped)
+    style = Style(_delimiter(first), "\r\n" if first.endswith("\r\n") else "\n", mark)
+    rows = _cells(path, chain([first], file), style.delimiter, skipped)
     _, names = next(rows)
     header = [name.strip() for name in names]
     if len(set(header)) != len(header):
         twice = next(name for name in header if header.count(name) > 1)
         raise InvalidInput(f"{path} has two columns of one name", seen=repr(twice))
-    return header, delimiter, rows
+    return header, style, rows
 
 
 def _cells(path: str, text: Iterable[str], delimiter: str, before: int) -> Iterator[tuple[int, list[str]]]:
@@ -161,7 +176,8 @@ def read_jsonl(file: BinaryIO, path: str, names: Names) -> Found:
 
 def jsonl_table(path: str, numbered: Sequence[tuple[int, str]]) -> Table:
     """Return lines of JSON, each with its number, as a table."""
-    rows, lines = [_object(path, line, words) for line, words in numbered], [line for line, _ in numbered]
+    rows = [_object(path, line, words.removeprefix(_MARK) if line == 1 else words) for line, words in numbered]
+    lines = [line for line, _ in numbered]
     flat = [_flat(row) for row in rows]
     columns = list(dict.fromkeys(key for row in flat for key in row))
 

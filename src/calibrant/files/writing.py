@@ -20,7 +20,7 @@ from .arrow_tables import pyarrow_module
 from .atomic import replacing
 from .dataset import Dataset
 from .reading import ending
-from .text_tables import Cells, Objects
+from .text_tables import Cells, Objects, Style
 
 __all__ = ["PREFIX", "write_probabilities"]
 
@@ -164,9 +164,11 @@ def _text(delimiter: str) -> Callable[[Sheet], bytes]:
     def write(sheet: Sheet) -> bytes:
         content = None if sheet.table is None else sheet.table.content
         own = content if isinstance(content, Cells) else None
-        mark = own.delimiter if own is not None and delimiter == "," else delimiter
+        style = Style(delimiter, "\n", "") if own is None else own.style
+        mark = style.delimiter if delimiter == "," else delimiter
         buffer = io.StringIO()
-        writer = csv.writer(buffer, delimiter=mark, lineterminator="\n")
+        buffer.write(style.mark)
+        writer = csv.writer(buffer, delimiter=mark, lineterminator=style.line_end)
         writer.writerow([*sheet.old_columns, *sheet.new])
         commas = own is not None and mark != "," and _has_commas(own, sheet.numeric)
         new = ([_cell(value, commas) for value in values] for values in sheet.new.values())

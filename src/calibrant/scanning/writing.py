@@ -103,7 +103,8 @@ def _csv(pairs: Answered, target: Path, column: str, classes: Any) -> None:
             rows = cells.rows if batch.places is None else [cells.rows[i] for i in batch.places]
             new = new_columns(batch, p, column, classes)
             if writer is None:
-                writer = csv.writer(file, delimiter=cells.delimiter, lineterminator="\n")
+                file.write(cells.style.mark)
+                writer = csv.writer(file, delimiter=cells.style.delimiter, lineterminator=cells.style.line_end)
                 writer.writerow([*cells.header, *new])
             values = zip(*(part.tolist() for part in new.values()), strict=True)
             writer.writerows([*row, *map(repr, some)] for row, some in zip(rows, values, strict=True))

@@ -175,15 +175,15 @@ def text_batches(path: str, names: Names, rows: int) -> Iterator[Batch]:
 def _opened(path: str) -> Iterator[TextIO]:
     packed = path.lower().endswith(".gz")
     with gzip.open(path, "rb") if packed else Path(path).open("rb") as raw:
-        yield io.TextIOWrapper(cast("BinaryIO", raw), encoding="utf-8-sig", newline="")
+        yield io.TextIOWrapper(cast("BinaryIO", raw), encoding="utf-8", newline="")
 
 
 def _csv_tables(file: Any, path: str, names: Names, rows: int) -> Iterator[tuple[Table, int]]:
-    header, delimiter, lines = csv_text_rows(file, path)
+    header, style, lines = csv_text_rows(file, path)
     any_rows = False
     while some := list(islice(lines, rows)):
         any_rows = True
-        yield csv_table(path, header, [row for _, row in some], [line for line, _ in some], delimiter, names), len(some)
+        yield csv_table(path, header, [row for _, row in some], [line for line, _ in some], style, names), len(some)
     if not any_rows:
         raise InvalidInput(f"{path} has column names but no rows", seen=f"{len(header)} columns")
 
