@@ -92,6 +92,11 @@ def import_extra(module: str, extra: str, what: str) -> Any:
         ) from error
 
 
+def count_of(number: float, noun: str) -> str:
+    """Return "1 row", "2 rows", "3 batches"."""
+    return f"{number:,.0f} {noun}" + ("" if number == 1 else "es" if noun.endswith("ch") else "s")
+
+
 class CalibrationWarning(UserWarning):
     """A fit that ended, but whose result deserves a look before it is used."""
 

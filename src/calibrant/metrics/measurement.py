@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ..errors import count_of
 from .decisions.net_benefit import DecisionCurve
 from .estimators.curves import ReliabilityCurve, SmoothCurve, plain
 from .inference.group_test import GroupFindings
@@ -142,7 +143,7 @@ class Measurement:
 
     def __repr__(self) -> str:
         level = round(100 * self.rate.confidence)
-        lines = [f"Measurement of {self.n:,} rows, {self.subject}", f"  {self.verdict}", ""]
+        lines = [f"Measurement of {count_of(self.n, 'row')}, {self.subject}", f"  {self.verdict}", ""]
         wide = max(14, *(2 + len(name) for name in self.figures))
         lines.append(f"  {'':<{wide}}{'norm':>5}{'value':>9}   {level} % interval")
         notes = list(dict.fromkeys(found.note for found in self.figures.values() if found.note))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ..errors import count_of
 from .findings import Findings, StreamFindings
 
 __all__ = ["action_of", "advice_on", "verdict_on"]
@@ -29,7 +30,7 @@ def verdict_on(found: Findings) -> str:
     """Return what was found, in words."""
     if not found.streams:
         return "Nothing was seen yet."
-    watched = f"{found.batches:,} batch{'' if found.batches == 1 else 'es'}, {found.rows:,} rows"
+    watched = f"{count_of(found.batches, 'batch')}, {count_of(found.rows, 'row')}"
     level = f"the evidence is {_times(found.log_e)} (alarm at {1 / found.alpha:,.3g})"
     if found.alarmed is None:
         what = "that anything changed" if found.question == "changed" else "that the probabilities are not true"
@@ -47,7 +48,7 @@ def verdict_on(found: Findings) -> str:
     one = next(one for one in found.streams if one.name == at.stream)
     of = f"Of {one.name}: o" if which else "O"
     counted = of + _counted(one)[1:]
-    return f"Alarm in batch {at.label}{which}, after {at.rows:,} rows: {what}. {began} {counted}"
+    return f"Alarm in batch {at.label}{which}, after {count_of(at.rows, 'row')}: {what}. {began} {counted}"
 
 
 def _counted(one: StreamFindings) -> str:
@@ -69,7 +70,7 @@ def advice_on(found: Findings, action: str) -> str:
     if action == "none":
         return "Go on watching."
     since = f"batch {found.onset_label}" if found.onset is not None else "the change"
-    rows = f"the {found.rows_since:,} rows since {since}"
+    rows = f"the {count_of(found.rows_since, 'row')} since {since}"
     few = found.onset is not None and found.rows_since < ENOUGH
     wait = f" These are few: wait for {ENOUGH}, or shrink hard." if few else ""
     if action == "look":

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidInput, caution
+from ..errors import InvalidInput, caution, count_of
 from ..parameters import generator
 from ..types import Array
 from ..validation import as_weights
@@ -64,7 +64,7 @@ class ExpectedPerformance:
     def __str__(self) -> str:
         lines = [f"accuracy  {self.accuracy}", f"log-loss  {self.log_loss}", f"Brier     {self.brier}"]
         lines += [f"AUROC     {self.auroc}"] if self.auroc is not None else []
-        return "\n".join([*lines, f"{self.rows} rows without labels, {self.effective_rows:.0f} effective"])
+        return "\n".join([*lines, f"{count_of(self.rows, 'row')} without labels, {self.effective_rows:.0f} effective"])
 
 
 def estimate_performance(

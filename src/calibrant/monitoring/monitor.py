@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, count_of
 from .alternatives import CENTRES, OFFSETS, SLOPES
 from .batch import Batch, batch_of
 from .changes import Changes
@@ -286,4 +286,5 @@ class Monitor:
 
     def __repr__(self) -> str:
         state = "ALARM" if self.alarm else "no alarm"
-        return f"<Monitor: {self.batches:,} batches, {state}, log E {self.log_e:.2f} of {self.settings.threshold:.2f}>"
+        level = f"log E {self.log_e:.2f} of {self.settings.threshold:.2f}"
+        return f"<Monitor: {count_of(self.batches, 'batch')}, {state}, {level}>"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from ..errors import FileProblem, InvalidInput
+from ..errors import FileProblem, InvalidInput, count_of
 from ..parameters import Number, is_one_of
 from ..types import Array
 from ..validation import as_labels, as_probabilities, as_weights, refuse_swapped
@@ -238,7 +238,7 @@ class OnlineRecalibrator:
         """Return what to do, in words."""
         if not self.refit:
             level = f"log E {self.log_e:+.1f}, {math.log(1 / self.alpha):.1f} would"
-            return f"Go on: {self.rows:,} labels do not prove the probabilities wrong ({level})."
+            return f"Go on: {count_of(self.rows, 'label')} cannot prove the probabilities wrong ({level})."
         told = ", ".join(f"{value:.3g}" for value in self.theta)
         return (
             f"Refit the map: its probabilities are proved wrong, and recalibrating online saves {self.gain:.4f} a row. "
@@ -302,7 +302,7 @@ class OnlineRecalibrator:
 
     def __repr__(self) -> str:
         told = ", ".join(f"{value:.3g}" for value in self.theta)
-        return f"<OnlineRecalibrator {self.answer}: {self.rows:,} labels, θ = {told}>"
+        return f"<OnlineRecalibrator {self.answer}: {count_of(self.rows, 'label')}, θ = {told}>"
 
 
 @dataclass(eq=False)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidInput, caution
+from ..errors import InvalidInput, caution, count_of
 from ..types import Array, Integers
 from ..validation import as_array, as_labels, as_probabilities, as_weights, refuse_swapped
 
@@ -101,7 +101,7 @@ def _exponents(weights: Array | None, unit: float, counts: bool) -> Array | None
     above = weights > unit
     if above.any():
         caution(
-            f"{int(above.sum())} rows weigh more than weight_unit={unit:g} and count as one row each: evidence cannot "
+            f"{count_of(above.sum(), 'weight')} above weight_unit={unit:g} taken for it, a row each: evidence cannot "
             'count a row more than once. Pass weight_unit=<the largest weight>, or weights="counts" where a row stands '
             "for several that were seen"
         )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..arrays import softmax
 from ..calibrator import Calibrator
-from ..errors import InvalidInput, caution
+from ..errors import InvalidInput, caution, count_of
 from ..fits.judge import tell
 from ..formulas import Term
 from ..invariants import ANY, Fitted, Values
@@ -148,8 +148,8 @@ class ByGroup(GroupedMap):
         if (places < 0).any():
             strangers = set(names[places < 0].tolist())
             caution(
-                f"{(places < 0).sum()} rows of {len(strangers)} groups that were not seen get the common map, "
-                f"such as {min(map(repr, strangers))}"
+                f"the common map answers {count_of((places < 0).sum(), 'row')} of "
+                f"{count_of(len(strangers), 'group')} not seen, such as {min(map(repr, strangers))}"
             )
         z = self._common(logits)
         z -= z.mean(axis=1, keepdims=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from ...errors import count_of
 from ..main import COMMANDS
 from ..options import Run, common, load_map, read_data, scan_options
 from ..output import print_json, say
@@ -71,7 +72,7 @@ def _tell(calibrator: str, file: str, output: str, rows: dict[str, int], run: Ru
     if run.as_json:
         print_json("apply", calibrator=calibrator, file=file, output=output, rows=rows)
     elif output != "-":
-        say(f"{sum(rows.values())} rows corrected; saved to {output}", run.quiet)
+        say(f"{count_of(sum(rows.values()), 'row')} corrected; saved to {output}", run.quiet)
 
 
 def _is_text(output: str) -> bool:

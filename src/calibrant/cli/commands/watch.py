@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from ...errors import count_of
 from ..gates import check_gates, parse_gates
 from ..main import COMMANDS
 from ..options import Run, choice, command_line, common, data_options, load_map, read_data, was_given, writable
@@ -100,7 +101,7 @@ def command(
         print_json("watch", **told, **found.to_dict())
     else:
         _print(found)
-        done = f"{'made' if kept.created else 'went on with'} {state}, {added} batches from {file}"
+        done = f"{'made' if kept.created else 'went on with'} {state}, {count_of(added, 'batch')} from {file}"
         say(done if file else state, run.quiet)
     for text in failed:
         say(f"gate failed: {text}")
