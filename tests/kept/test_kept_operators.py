@@ -6,6 +6,7 @@ from tests.kept.comparing import check
 from tests.kept.test_kept_maps import SETS, classes, told
 
 import calibrant
+from calibrant import registry
 from calibrant.maps.binary.base import BinaryMap
 
 pytestmark = pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
@@ -147,3 +148,20 @@ def test_other_frequencies_are_found_as_they_were(count):
         "p": shifted.predict_proba(z[:10]),
     }
     check("operators", f"shift {count:g}", found)
+
+
+@pytest.mark.parametrize("name", [name for name in registry.names() if "kcal" not in name and name != "blend"])
+def test_many_rows_are_answered_as_they_were(name):
+    """So many that sums are taken of some of them first, that cells are thinned, and that one fold is enough."""
+    z, y = MANY
+    fitted = calibrant.make(name).fit(z, y)
+    report = fitted.fit_report_
+    found = {
+        "p": fitted.predict_proba(z[:200]),
+        "passes": report.iterations,
+        "losses": [report.loss_before, report.loss_after, report.held_out_after, report.held_out_error],
+    }
+    check("operators", f"many rows, {name}", found)
+
+
+MANY = classes(20_000, 3, 20)

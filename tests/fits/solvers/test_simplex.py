@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
 from calibrant import _core
+from calibrant.fits.solvers import simplex
 from calibrant.fits.solvers.simplex import Sums, minimise_on_simplex
 
 
@@ -248,3 +249,15 @@ def test_values_that_are_not_finite_are_walked_around():
     nowhere = minimise_on_simplex(lambda w, _: Sums(np.inf, np.full(2, np.nan), np.full((2, 2), np.nan)), columns[0], 1)
     assert not nowhere.converged
     assert_allclose(nowhere.weights, [0.5, 0.5])
+
+
+def test_a_search_without_passes_left_has_arrived_if_its_step_promises_no_more_than_enough():
+    rng = np.random.default_rng(0)
+    problem = log_mixture(rng.dirichlet(np.ones(3), 50), np.ones(50))
+    start = np.full(3, 1 / 3)
+    promised = simplex._newton_step(problem(start, np.zeros(0)), start, np.zeros(0), -np.inf, np.inf).decrease
+    assert promised > 0
+    for enough, arrived in ((promised, True), (promised * (1 - 1e-9), False)):
+        found = minimise_on_simplex(problem, start, 0.0, most=1, enough=enough)
+        assert found.converged == arrived
+        assert found.passes == 1
