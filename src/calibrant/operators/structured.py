@@ -30,7 +30,9 @@ __all__ = ["StructuredScaling"]
 
 _DIAGONAL = Traits("scaling", "nothing", "each class", "2K")
 _FULL = Traits("scaling", "nothing", "full", "K²")
-_MANY = 256  # classes beyond which a full D takes seconds, and one form of it is enough
+# Classes beyond which a full D takes seconds, and one form of it is enough; behind the curve it brought nothing. On
+# realistic scores and on images of 100 to 1,000 classes held-out log-loss moved by .0006 at most, to either side.
+_MANY = 256
 
 
 class StructuredScaling(Calibrator):
@@ -50,8 +52,9 @@ class StructuredScaling(Calibrator):
        stays alone.
     4. The matrix comes in three forms: with a diagonal D only, with features that are centred by row, and with the
        log-probabilities as they are (up to 256 classes). Where an order-preserving curve pays on p₀, each is fitted on
-       p₀ bent by it as well. The share of a map is the probability that it is the best on other rows (pseudo-BMA+ of
-       Yao et al. 2018), from the log-losses expected there and their covariance.
+       p₀ bent by it as well, beyond 256 classes the diagonal one only. The share of a map is the probability that it
+       is the best on other rows (pseudo-BMA+ of Yao et al. 2018), from the log-losses expected there and their
+       covariance.
 
     The idea of structure, and the comparison with it, is due to Berta et al. 2026 (structured matrix scaling), who set
     the strengths by a rule in n and K.
@@ -96,7 +99,7 @@ class StructuredScaling(Calibrator):
         link = Link(base, base.fit_data(data), data)
         parts = [StructuredPart(form) for form in self._forms(data.n_classes)]
         curve = _curve(base.least_)
-        bent = [Chain([curve, part]) for part in parts]
+        bent = [Chain([curve, part]) for part in (parts[:1] if data.n_classes > _MANY else parts)]
         self.chain_ = Chain([FlooredTemperature(), Mixture([*parts, *bent], weights="likely")])
         report = self.chain_.fit_behind(link)
         effective = report.details["effective_parameters"]
