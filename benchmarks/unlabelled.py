@@ -63,7 +63,7 @@ def figures(map_: calibrant.Calibrator, scores: np.ndarray, y: np.ndarray) -> li
     """Return estimate, truth and whether the interval holds it, for accuracy, log-loss and, of two classes, AUROC."""
     said = calibrant.estimate_performance(map_, scores)
     p = map_.predict_proba(scores)
-    truths = [float((p.argmax(axis=1) == y).mean()), loss(p, y)]
+    truths = [float((map_.predict(scores) == y).mean()), loss(p, y)]
     found = [said.accuracy, said.log_loss]
     if said.auroc is not None:
         found.append(said.auroc)
@@ -120,7 +120,7 @@ def held(kind: str, name: str, fitted: int, rows: int, shift: str) -> str:
         z, y = drawn(rng, kind, rows, shift, name == "ts")
         said, p = calibrant.estimate_performance(map_, z), map_.predict_proba(z)
         k = p.shape[1]
-        seen = np.bincount(y * k + p.argmax(axis=1), minlength=k * k).reshape(k, k) / rows
+        seen = np.bincount(y * k + map_.predict(z), minlength=k * k).reshape(k, k) / rows
         inside = np.mean((said.confusion_low - 1e-12 <= seen) & (seen <= said.confusion_high + 1e-12))
         brier = float(((p - np.eye(k)[y]) ** 2).sum(axis=1).mean())
         held_brier = said.brier.low <= brier <= said.brier.high
