@@ -75,6 +75,21 @@ def test_several_problems_at_once(function, bounded):
     check("solvers", f"newton {function.__name__} {bounded}", {**told, "few": few.theta, "all": np.concatenate(asked)})
 
 
+@pytest.mark.parametrize("curvature", [1e-2, 1e-4, 1e-7, 1e-12])
+def test_steps_that_are_far_too_long_are_cut_ever_more_boldly(curvature):
+    asked = []
+
+    def problem(theta, _):
+        asked.append(theta.ravel().copy())
+        with np.errstate(over="ignore", invalid="ignore"):
+            value, slope = np.exp(theta[:, 0]) - 10 * theta[:, 0], np.exp(theta) - 10
+        return Sums(value, slope, np.full((len(theta), 1, 1), curvature))
+
+    found = newton(problem, np.array([[-2.0], [0.0], [1.0]]), 1e-9, most=40)
+    told = {"theta": found.theta.ravel(), "passes": found.passes, "first": np.concatenate(asked[:5])}
+    check("solvers", f"too long {curvature}", {**told, "all": np.concatenate(asked)})
+
+
 @pytest.mark.parametrize("function", [rosenbrock, valley])
 def test_many_unknowns(function):
     asked = []

@@ -75,7 +75,7 @@ def test_drawn_walks_have_the_moments_of_true_scores(draws):
     w = np.linspace(0.5, 2.5, 40)
     rows = None if draws is None else np.full(40, draws)
     pairs = Pairs(p, p.copy(), w, draws=rows)
-    blocks = null_walks(pairs, 4000, np.random.default_rng(1))
+    blocks = list(null_walks(pairs, 4000, np.random.default_rng(1)))
     ends = np.concatenate(blocks)[:, -1]
     assert len(ends) == 4000
     variance = (w**2 * p * (1 - p)).sum() / w.sum() ** 2 / (draws or 1.0)
@@ -219,3 +219,14 @@ def test_even_scores_are_middles_of_even_parts():
     even, n = planning._UNIFORM, len(planning._UNIFORM)
     assert even.mean() == pytest.approx(0.5, abs=1e-15)
     assert even.var() == pytest.approx((1 - 1 / n**2) / 12, rel=1e-9)
+
+
+@pytest.mark.parametrize("method", ["cox", "spiegelhalter"])
+def test_outcomes_are_drawn_up_to_so_many_rows(monkeypatch, method):
+    """Of few events, whose law no formula knows: a p-value of draws has a floor, that of a formula has none."""
+    y, p = drawn(60)
+    p, w = p / 8, np.linspace(0.5, 2.0, 60)
+    for most, floor in ((59, 0.0), (60, 1 / 40), (61, 1 / 40)):
+        monkeypatch.setattr(testing, "MOST_DRAWN", most)
+        found = metrics.calibration_test(y, p, method=method, sample_weight=w, resamples=39)
+        assert found.floor == pytest.approx(floor)

@@ -9,6 +9,7 @@ from calibrant import TemperatureScaling
 from calibrant.passes import Block, Rows, in_memory, in_stream
 from calibrant.passes.engines import memory
 from calibrant.passes.statistic import Largest, merge
+from calibrant.passes.survey import SampleSize, survey_of
 
 
 def rows(n=500, k=4, seed=0, weights=True):
@@ -151,3 +152,21 @@ def test_blocks_pickle_with_their_rows_and_plans_without():
     block = rows(3000)
     data = in_memory(block)
     assert len(pickle.dumps(data.plan(5))) < 64_000
+
+
+def test_surveys_of_parts_add_up_to_that_of_the_whole():
+    """Weights and numbers of rows apart, of all rows and of first folds, whatever parts they come in."""
+    block = rows(600)
+    size = SampleSize(rows=50, held=20)
+    parts = [survey_of(block.take(part), size) for part in (slice(0, 100), slice(100, 130), slice(130, 600))]
+    together, whole = (parts[0] + parts[1] + parts[2]).known, survey_of(block, size).known
+    np.testing.assert_allclose(together.counts[0], np.bincount(block.labels, block.weights))
+    np.testing.assert_array_equal(together.counts[1], np.bincount(block.labels))
+    for count, own in whole.folds.items():
+        for mine, its in zip(together.folds[count].counts, own.counts, strict=True):
+            np.testing.assert_allclose(mine, its)
+        assert 0 < own.counts[1].sum() < 600
+        rest, left = together.first_fold(count, inside=False), whole.first_fold(count, inside=False)
+        np.testing.assert_allclose(rest.counts, left.counts)
+    np.testing.assert_array_equal(together.cells, whole.cells)
+    np.testing.assert_array_equal(together.pilot(50, 4).labels, whole.pilot(50, 4).labels)
