@@ -125,6 +125,10 @@ tied scores: 10.2 % of 400, then 5.2 % of 800 fresh ones. Spiegelhalter's at 1 %
 800. The groups' at 50 %, n = 1,000, weighted rows: 9 % of 400, then 4.2 % of 1,200. The slope's interval at 50 %,
 n = 1,000, weighted rows, miscalibrated: 87 % of 100, then 95 % of 400.
 
+Since then the laws of what follows were changed, and all counts of them begun anew, whether they had strayed or not:
+tests up to 200 rows, of tied scores and of clusters; the cross-fitted, binned and variational errors; losses, areas
+and net benefit up to 1,000 rows.
+
 With one event expected or fewer (1 % of 50 rows) or tied scores few sets of outcomes are possible. Drawn outcomes that
 equal what was seen count half; while they counted whole, the sweep raised 2.5 % at 1 %, n = 50. Brownian motion strays
 further than a walk of few places: by it ECCE raised 2.6 and 2.8 % of tied scores (50 %, n = 200 and 1,000), which are

@@ -44,7 +44,8 @@ def verdict_on(found: Findings) -> str:
             f"{_counted(found.all_rows)}"
         )
     what = "the rows no longer behave as they did" if found.question == "changed" else "the probabilities are not true"
-    began = f"It began most likely with batch {at.onset_label}."
+    now = f" ({found.onset_label} as seen now)" if found.onset_label not in ("", at.onset_label) else ""
+    began = f"It began most likely with batch {at.onset_label}{now}."
     one = next(one for one in found.streams if one.name == at.stream)
     of = f"Of {one.name}: o" if which else "O"
     counted = of + _counted(one)[1:]
