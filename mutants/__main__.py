@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument("--cpp", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=1e9, help="stop then; another call goes on")
-    parser.add_argument("--again", action="store_true", help="try survivors once more")
+    parser.add_argument("--again", action="store_true", help="try survivors once more that a test could notice")
     parser.add_argument("--rooms", nargs="+", choices=[*ROOMS, "cpp"], default=[*ROOMS, "cpp"], help="try these alone")
     parser.add_argument("--page", action="store_true", help="write the page of what is known, and try nothing")
     arguments = parser.parse_args()
@@ -131,10 +131,10 @@ def tried(room: str, changes: list[Change], tree: Path, again: bool, end: float)
     if not record(tree, WORK / "lines", room, end, say):
         return False
     tests, core = Tests(tree, WORK / "lines"), Core(tree)
-    known = page.outcomes(OUTCOMES)
+    known, why = page.outcomes(OUTCOMES), page.reasons()
     for place, change in enumerate(changes):
-        old = known.get(change.key)
-        if change.room != room or (old is not None and not (again and old == "survived")):
+        old, same = known.get(change.key), why.get(change.key, (False, ""))[0]
+        if change.room != room or (old is not None and not (again and old == "survived" and not same)):
             continue
         if time.monotonic() > end:
             return False

@@ -9,7 +9,7 @@ from calibrant import metrics
 from calibrant.cells.pairs import Pairs
 from calibrant.metrics.estimators import cumulative
 from calibrant.metrics.estimators.curves import count_ticks
-from calibrant.metrics.inference import planning, testing
+from calibrant.metrics.inference import means, planning, testing
 from calibrant.metrics.inference.cumulative_test import maximum_pvalue, null_walks, range_pvalue
 from calibrant.metrics.inference.group_test import groups_differ
 from calibrant.metrics.inference.intervals import Interval
@@ -230,3 +230,28 @@ def test_outcomes_are_drawn_up_to_so_many_rows(monkeypatch, method):
         monkeypatch.setattr(testing, "MOST_DRAWN", most)
         found = metrics.calibration_test(y, p, method=method, sample_weight=w, resamples=39)
         assert found.floor == pytest.approx(floor)
+
+
+@pytest.mark.parametrize(
+    ("events", "score", "few"),
+    [
+        (4, 0.5, True),  # fewer than five seen
+        (5, 0.5, False),
+        (5, 0.05, True),  # four expected of eighty rows
+        (9, 0.05, True),
+        (10, 0.05, False),  # ten were seen
+        (7, 0.0625, False),  # five expected
+        (76, 0.95, True),  # of the other outcome as well
+        (76, 0.5, True),
+        (75, 0.5, False),
+        (71, 0.95, True),
+        (70, 0.95, False),
+    ],
+)
+def test_an_outcome_is_too_rare_below_five(events, score, few):
+    outcomes = (np.arange(80) < events).astype(float)
+    pairs = Pairs(np.full(80, score), outcomes)
+    assert means.too_few(pairs) == few
+    assert means.rarer(pairs) == pytest.approx(min(events, 80 - events))
+    seen = "expect only" in means.few_words(pairs)
+    assert seen == (min(events, 80 - events) >= 5)
