@@ -116,7 +116,7 @@ def _head(seed: int, now: Share, first: dict[int, Share], since: dict[int, Share
         "",
         f"`make mutants` draws the changes by a seed (here {seed}) from the rooms that compute numbers and from the",
         "compiled core, makes one at a time in a copy of the tree and runs the tests that reach its line: first those",
-        "that keep what all maps and figures say (`tests/kept`), then those of its room, then others (at most 60 s).",
+        "that keep what all maps and figures say (`tests/kept`), then those of its room, then others (at most 30 s).",
         "Noticed means that a test fails, that the process ends or that the tests take five times as long. The page is",
         "written by `python -m mutants --page`; outcomes are kept in `mutants/outcomes.jsonl`, reasons in",
         "`mutants/survivors.txt`.",

@@ -12,8 +12,10 @@ from calibrant.cells.fine import FineCells
 from calibrant.maps import class_means
 from calibrant.maps.binary.logit_spline import most_evident, spread
 from calibrant.maps.binary.table import _as_knots
+from calibrant.maps.projected import weighty
 from calibrant.maps.scaling import gaussian_process
 from calibrant.maps.scaling._curve import _in_units, _log_determinants
+from calibrant.passes import Block
 
 pytestmark = pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
 
@@ -182,3 +184,16 @@ def test_a_bandwidth_is_searched_again_when_rows_have_become_so_many(more, again
     fitted = KCal("identity").fit(x[:n], y[:n])
     fitted.partial_fit(x[n : total + more], y[n : total + more])
     assert (fitted.searched_at_ == total + more) == again
+
+
+def test_rows_without_a_weight_are_left_out():
+    rows = Block(np.arange(8.0).reshape(4, 2), np.array([0, 1, 0, 1]), np.array([0.0, 1.0, 0.0, 2.0]), 2)
+    kept = weighty(rows)
+    assert_allclose(kept.logits, rows.logits[[1, 3]])
+    assert kept.labels.tolist() == [1, 1]
+    assert weighty(kept) is kept
+    x = np.random.default_rng(0).normal(size=(40, 3))
+    y, w = np.arange(40) % 2, (np.arange(40) % 4 > 0).astype(float)
+    fitted, alone = KCal("lda").fit(x, y, sample_weight=w), KCal("lda").fit(x[w > 0], y[w > 0])
+    assert len(fitted.points_) == len(alone.points_) == 30
+    assert_allclose(fitted.predict_proba(x), alone.predict_proba(x))
