@@ -79,3 +79,14 @@ def test_a_scan_is_judged_as_its_rows_are() -> None:
     assert names[0] == names[1]
     assert scanned.zero_ == pytest.approx(whole.zero_)
     assert scanned.fit_report_.held_out_before == pytest.approx(whole.fit_report_.held_out_before)
+
+
+def test_an_event_is_chosen_for_as_compare_does() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.uniform(size=300)
+    y = (rng.uniform(size=300) < p**2).astype(int)
+    chosen = AutoCalibrator(["ts", "platt"], inputs="probabilities").fit(p, y)
+    found = compare(p, y, methods=["ts", "platt"], inputs="probabilities")
+    assert chosen.reason_ == found.reason
+    assert "accuracy" not in chosen.reason_
+    assert "accuracy" not in chosen.table_[0]["metrics"]

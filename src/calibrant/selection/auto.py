@@ -120,7 +120,7 @@ class AutoCalibrator(Calibrator):
         if places is not None and len(places) != sample.n:
             raise InvalidInput("groups must name one group a row", seen=f"{len(places)} for {sample.n} rows")
         classes = np.arange(sample.n_classes)
-        problem = Problem(sample.logits, sample.labels, sample.weights, classes, groups=places, exact=exact)
+        problem = Problem(sample.logits, sample.labels, sample.weights, classes, None, places, exact, self.one_score_)
         if sample.n < 4:
             raise InvalidInput(
                 "the rows are too few to compare maps on",

@@ -62,7 +62,11 @@ def print_comparison(found: Any) -> None:
             say(f"{row.name} failed: {row.error}")
             continue
         figures = [str(row.metrics[name]) if wide else row.metrics[name].value for name, wide in shown.items()]
-        rest = {"keeps": row.keeps, "parameters": f"{row.parameters:g}", "fit s": f"{row.fit_seconds:.3f}"}
+        rest = {
+            "keeps": row.keeps,
+            "parameters": f"{row.parameters:,.1f}".removesuffix(".0"),
+            "fit s": f"{row.fit_seconds:.3f}",
+        }
         rows.append((mark + row.name, *figures, *(rest[name] for name in last)))
     print_table(("  map", *shown, *last), rows)
     if found.curves:
