@@ -133,6 +133,14 @@ def test_few_rows_are_dealt_several_times(data, n, times):
     np.testing.assert_array_equal(first, [pair.scores(X) for pair in once.calibrated_classifiers_])
 
 
+def test_a_class_of_few_rows_is_dealt_once_and_told_once(binary):
+    X, y = binary[0][:60], np.r_[binary[1][:57], [2, 2, 2]]
+    with pytest.warns(UserWarning, match="least populated class") as told:
+        model = CalibratedModel(GaussianNB(), "ts").fit(X, y)
+    assert len(model.calibrated_classifiers_) == 5
+    assert sum("least populated" in str(one.message) for one in told) == 1
+
+
 def test_being_surer_rules_no_class_out():
     class Sure(ClassifierMixin, BaseEstimator):
         def fit(self, X, y):

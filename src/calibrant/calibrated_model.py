@@ -57,7 +57,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         A map, or its registered name; by default a blend of maps of every kind, weighed by their held-out losses.
         It is cloned; its ``inputs`` and ``classes`` are set by the method of scores.
     cv : "auto", int, splitter, iterable of (train, test) or "prefit"
-        How rows are held out. "auto" has five stratified folds; up to 200 rows, where chance decides much, they are
+        How rows are held out. "auto" has five stratified folds; up to 200 rows of classes of five and more they are
         dealt two to four times, and an estimator of all rows joins the ensemble, so that there are up to 21
         (``cv=5`` has five; docs/evidence/grid.md). A row that is held out several times counts once. "prefit", or a
         `FrozenEstimator`, uses the estimator as it is and fits the map on all rows, which the estimator must not have

@@ -159,8 +159,12 @@ def splits_of(cv: Any, X: Any, y: Any, n: int, *, classifier: bool, **params: An
 
 
 def _dealings(y: Any) -> list[tuple[Integers, Integers]]:
-    """Return five stratified folds, dealt again until some `_HELD` scores are held out, `_TIMES` at most."""
-    times = range(1, min(_TIMES, _HELD // len(y)))
+    """Return five stratified folds, dealt again until some `_HELD` scores are held out, `_TIMES` at most.
+
+    A class of fewer rows than folds, of which scikit-learn warns each time, is dealt once.
+    """
+    rarest = np.unique(y, return_counts=True)[1].min()
+    times = range(1, min(_TIMES, _HELD // len(y)) if rarest >= FOLDS else 1)
     again = [StratifiedKFold(FOLDS, shuffle=True, random_state=seed) for seed in times]
     return [split for dealing in (StratifiedKFold(FOLDS), *again) for split in dealing.split(np.zeros(len(y)), y)]
 
