@@ -133,6 +133,13 @@ def test_few_rows_are_dealt_several_times(data, n, times):
     np.testing.assert_array_equal(first, [pair.scores(X) for pair in once.calibrated_classifiers_])
 
 
+def test_many_rows_are_answered_as_few_are(data):
+    X, y = data
+    model = CalibratedModel(GaussianNB()).fit(X, y)
+    many = model.predict_proba(np.tile(X, (4, 1)))
+    np.testing.assert_allclose(many, np.tile(model.predict_proba(X), (4, 1)), atol=1e-12)
+
+
 def test_a_class_of_few_rows_is_dealt_once_and_told_once(binary):
     X, y = binary[0][:60], np.r_[binary[1][:57], [2, 2, 2]]
     with pytest.warns(UserWarning, match="least populated class") as told:

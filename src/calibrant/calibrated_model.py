@@ -43,6 +43,7 @@ __all__ = ["CalibratedModel"]
 # An ensemble of few rows of several classes answers to the power 1 + 100 / (200 + n): 1.35 with 90 rows, 1.2 with 300,
 # 1.08 with 1,000. Chosen, like the weight of the estimator of all rows, on sets that docs/evidence/grid.md names.
 _SHARPER, _FEW_ROWS = 100, 200
+_AT_ONCE = 1000  # rows up to which one call of the map answers for all estimators: few rows are quick, many take memory
 _WHOLE = 0.25  # the weight of the estimator of all rows beside those of folds that are dealt several times
 
 
@@ -190,7 +191,9 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         rows of a class; on 90 rows the mean alone is some 4 % behind in log-loss (docs/evidence/grid.md).
         """
         calibrator = self.calibrated_classifiers_[0].calibrator  # of all of them
-        answers = calibrator.predict_proba(np.concatenate(scores)).reshape(len(scores), *scores[0].shape)
+        parts = [np.concatenate(scores)] if len(scores[0]) <= _AT_ONCE else scores
+        said = np.concatenate([calibrator.predict_proba(part) for part in parts])
+        answers = said.reshape(len(scores), *scores[0].shape)
         mean = answers.mean(axis=0)
         if self._has_whole:
             mean = answers[:-1].mean(axis=0)
