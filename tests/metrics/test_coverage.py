@@ -242,6 +242,17 @@ def test_the_covariance_of_drawn_clusters_is_the_one_said(rng):
     assert np.cov(sums.T) == pytest.approx(known.alone(design) + share * known.together(design), rel=0.05, abs=0.3)
 
 
+def test_the_upper_end_of_a_binned_error_knows_what_cancels_in_bins(rng):
+    p = rng.random(20_000)
+    wrong = 0.2 * np.sign((p * 15) % 1 - 0.5)  # as much too high as too low in every bin of 15
+    y = (rng.random(20_000) < np.clip(p + wrong, 0, 1)).astype(int)
+    found = bootstrap(ece, y, p, resamples=40)
+    assert found.estimate < 0.05
+    assert found.high > 0.1
+    assert "cancels within bins" in found.note
+    assert bootstrap(ece, y, p, bins=1, resamples=40).high < 0.05  # one bin is what was asked for
+
+
 def test_figures_say_where_their_intervals_fall_short(rng):
     y, p = calibrated(rng, 4000, 0.01)
     found = measure(y, p, resamples=39)
