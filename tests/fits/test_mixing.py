@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import softmax
 
+from calibrant.fits import mixture_search
 from calibrant.fits.mixing import ENSEMBLE, Mixing, _log_sums, _square_sums
 from calibrant.fits.mixture_search import best_mixture
 from calibrant.passes import Block, in_memory, in_stream
@@ -101,3 +102,8 @@ def test_large_data_take_few_passes_after_a_pilot():
     found = best_mixture(in_memory(Block(z, y, None, 5)), Mixing(ENSEMBLE, "nll"), 0.2, (1e-5, 1e5))
     assert found.converged
     assert found.passes <= 6
+
+
+def test_ladders_of_starts_begin_with_temperatures_that_are_one():
+    assert mixture_search._LADDERS[0] == 0.0
+    assert (np.diff(mixture_search._LADDERS) > 0).all()

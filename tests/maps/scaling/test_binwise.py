@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
 
 from calibrant import BinwiseTemperatureScaling, TemperatureScaling, scan
+from calibrant.maps.scaling import binwise
 from calibrant.maps.scaling.binwise import _between_variance, _edges, equal_weight_edges, top_log_odds
 from calibrant.passes import Block, in_memory, in_stream
 
@@ -218,3 +219,18 @@ def test_rows_in_a_stream_have_the_edges_of_rows_in_memory():
     edges = _edges(in_stream(lambda: iter(pieces), 5, 5, z.dtype), 6)
     assert_allclose(edges, _edges(in_memory(block), 6), atol=2e-2)
     assert len(edges) == 5
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+@pytest.mark.parametrize("most", [1, 2, 50])
+def test_as_many_rounds_are_made_as_are_allowed(monkeypatch, most):
+    """One round is one estimate of the spread and one search under it: temperatures have moved, and are not settled."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(3000, 3)) * 3
+    sure = np.where(np.abs(z).max(axis=1) > 3, 3.0, 0.7)[:, None]
+    y = (z / sure + rng.gumbel(size=z.shape)).argmax(axis=1)
+    monkeypatch.setattr(binwise, "_MOST", most)
+    fitted = BinwiseTemperatureScaling(bins=6).fit(z, y)
+    assert np.ptp(fitted.temperatures_) > 0.3
+    assert fitted.spread_ > 0.1
+    assert fitted.fit_report_.converged == (most == 50)
