@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy.special import ndtr, ndtri
 
 import calibrant
 from calibrant import metrics
 from calibrant.cells.pairs import Pairs
-from calibrant.metrics.estimators import cumulative
+from calibrant.metrics.estimators import cumulative, smoothers
 from calibrant.metrics.estimators.curves import count_ticks
 from calibrant.metrics.inference import means, planning, testing
 from calibrant.metrics.inference.cumulative_test import maximum_pvalue, null_walks, range_pvalue
@@ -255,3 +256,35 @@ def test_an_outcome_is_too_rare_below_five(events, score, few):
     assert means.rarer(pairs) == pytest.approx(min(events, 80 - events))
     seen = "expect only" in means.few_words(pairs)
     assert seen == (min(events, 80 - events) >= 5)
+
+
+def test_harrells_basis_is_cubic_within_and_straight_beyond_the_knots():
+    knots = np.array([-1.0, 0.0, 0.5, 2.0])
+    x = np.linspace(-3, 5, 161)
+    basis = smoothers._restricted_basis(x, knots)
+    assert basis.shape == (161, 4)
+    assert_allclose(basis[:, 0], 1.0)
+    assert_allclose(basis[:, 1], x)
+    scale = 9.0  # the square of the knots' range
+    for column, first in ((2, -1.0), (3, 0.0)):
+        found = basis[:, column]
+        assert_allclose(found[x <= first], 0.0)
+        inside = (x > first) & (x <= 0.5)
+        assert_allclose(found[inside], (x[inside] - first) ** 3 / scale)
+        assert_allclose(np.diff(found[x >= 2.0], 2), 0.0, atol=1e-10)
+        assert_allclose(found[x >= 2.0][0], ((2 - first) ** 3 - 1.5**3 * (2 - first) / 1.5) / scale)
+
+
+def test_weighted_quantiles_are_those_of_repeated_rows():
+    x, w, at = (
+        np.array([0.1, 0.2, 0.5, 0.9]),
+        np.array([3.0, 1.0, 4.0, 2.0]),
+        np.array([0.0, 0.05, 0.3, 0.5, 0.95, 1.0]),
+    )
+    assert_allclose(smoothers._weighted_quantiles(x, w, at), np.quantile(np.repeat(x, w.astype(int)), at))
+
+
+def test_where_both_outcomes_are_as_frequent_the_event_is_the_rarer():
+    pairs = Pairs(np.full(16, 0.05), (np.arange(16) < 8).astype(float))
+    assert means.too_few(pairs)
+    assert not means.too_few(Pairs(np.full(16, 0.95), pairs.outcomes))
