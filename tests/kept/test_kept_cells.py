@@ -8,13 +8,11 @@ from tests.kept.test_kept_maps import classes
 
 from calibrant.cells import fine, summed
 from calibrant.cells.edges import make_edges
-from calibrant.cells.fine import cells_apart, cells_of_groups, cells_of_scores
-from calibrant.cells.imax import imax, imax_of_groups
+from calibrant.cells.fine import cells_apart, cells_of_groups
 from calibrant.cells.logistic import fit_logistic
 from calibrant.cells.logit_spline import logit_spline
 from calibrant.cells.moments import moments_of
 from calibrant.cells.pairs import Pairs, standard_error
-from calibrant.cells.partition import optimal_partition
 from calibrant.metrics.inference import clustered, cumulative_test, group_test, means
 from calibrant.metrics.inference.shape import shape_of
 from calibrant.passes import Block, in_memory
@@ -84,20 +82,6 @@ def test_cells_of_log_odds(monkeypatch, ways, weighted):
                 cells.bounds(np.array([-2.0, -0.1, 3.0])), cells.sums(np.array([-1.0, 2.0]))
             )
     check("cells", f"fine {ways} {weighted}", found)
-
-
-@pytest.mark.parametrize("affine", [True, False])
-def test_bins_of_most_information(affine):
-    found = {}
-    for n, digits in ((9, 6), (60, 2), (700, 6), (5000, 3)):
-        given = pairs(n, digits=digits, weights="counts")
-        cells = cells_of_scores(logit(given.scores), given.outcomes.astype(bool), given.weights)
-        for bins in (2, 5, 15):
-            one = imax(cells, bins, affine=affine, seed=bins)
-            best = optimal_partition(cells, bins)
-            found[f"{n} {bins}"] = parts(one.bounds, one.losses, one.slope, one.offset, best)
-        found[f"{n} many"] = parts(*(p.bounds for p in imax_of_groups([cells, cells.thinned(20)], 4, affine=affine)))
-    check("cells", f"imax {affine}", found)
 
 
 @pytest.mark.parametrize("weights", [None, "counts", "fractions"])
