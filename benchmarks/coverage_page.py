@@ -139,8 +139,8 @@ alone it covered 90 % in clusters (50 %, n = 1,000, miscalibrated); its ends are
 estimate.
 
 Bins hide what cancels within them, which 100,000 rows show: by bins alone `ece` covered 80 % and `ece_debiased` 68 % at
-5 %, miscalibrated (of 40). From 10,000 rows on their upper end is now at least the cross-fitted error's; they were
-counted anew there and at 20 %, and other counts of so many rows are from before: a higher end can only add to them.
+5 %, miscalibrated (of 40). From 10,000 rows on their upper end is now at least the cross-fitted error's, and they were
+counted anew there where rows are miscalibrated; where they are not, a higher end can only add to the counts.
 
 Groups: five of 8 to 40 % of the rows, that do not differ; `gaps of groups` is whether the intervals of all five hold
 the truth at once. In clusters they held 35 % (200 rows, 5 % events) while a group without events was thought to be
