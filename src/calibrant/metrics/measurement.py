@@ -151,6 +151,8 @@ class Measurement:
             mark = f" {'*' * (1 + notes.index(found.note))}" if found.note else ""
             lines.append(f"  {name:<{wide}}{found.norm or '':>5}{found.shown:>9}   {found.brackets}{mark}")
         lines += [f"  {'*' * (1 + i)} {note}" for i, note in enumerate(notes)]
+        if any(found.norm and found.low == 0 for found in self.figures.values()):
+            lines.append(f"  intervals of errors from 0 on hold more often than {level} % where nothing is wrong")
         lines += ["", f"  mean score {self.confidence:.4f}; {self.test}"]
         if self.labels is not None:
             lines += ["", f"  all entries above, by label below; {self.labels.missing:,} outcomes are not known"]
