@@ -41,6 +41,12 @@ class Core:
         ninja = str(Path(sys.executable).parent / "ninja")
         return subprocess.run([ninja, "-C", str(self.room)], capture_output=True).returncode == 0
 
+    def unchanged(self) -> Path:
+        """Return the file of the core as it is, built as the changed ones are."""
+        if not self.built:
+            self._configure()
+        return next(self.room.glob("_core*.so"))
+
     def with_change(self, change: Change) -> Path | None:
         """Return the core's file with the change, or nothing where it does not compile."""
         if not self.built:
