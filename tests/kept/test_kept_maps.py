@@ -61,13 +61,9 @@ SETS = {
 }
 # What a sum taken in another order decides: a tie, or the last step of a search along a flat.
 BY_ROUNDING = {
-    *(
-        ("platt-s", "tiny"),
-        ("beta-s", "tiny"),
-        ("imax-platt", "tiny"),
-        ("beta", "two rows"),
-        ("mi-binning", "few rows"),
-    ),
+    *((name, "tiny") for name in ("platt", "platt-s", "beta", "beta-s", "imax-platt", "imax-beta")),
+    ("beta", "two rows"),
+    ("mi-binning", "few rows"),
     *(("imax-cw", of) for of in ("one event", "enormous", "two rows", "five rows")),
 }
 SLOW = {"kcal", "kcal-linear", "kcal-logits", "blend"}  # one set is enough
