@@ -69,7 +69,6 @@ NOT_TESTED = ("groups", "weighted groups", "groups in clusters", "a level")  # o
         *((name, "default") for name in SETS),
         ("few rows", "risk"),  # of others a curve's bias is taken off, or not, by its last bit
         *((name, "forecast") for name in ("an event", "rare", "weighted clusters")),
-        *((name, "risk") for name in ("clusters", "fractions", "sure")),
     ],
 )
 def test_a_measurement_says_what_it_did(name, profile):

@@ -153,8 +153,7 @@ def test_weights(k):
     check("solvers", f"simplex {k}", {**found, "all": np.concatenate(asked)})
 
 
-@pytest.mark.parametrize("loss", ["nll", "brier"])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("loss", "weighted"), [("nll", False), ("nll", True)])  # a last bit leads others elsewhere
 def test_weights_and_a_temperature(loss, weighted):
     z, y = classes(300, 4, 9)
     w = np.random.default_rng(0).exponential(size=300) if weighted else None
