@@ -87,7 +87,7 @@ struct Sweeper {
 Swept sweep(const double* values, const double* prefix, std::int64_t m, bool equal_width, int norm) {
     const Sweeper sweeper{values, prefix, prefix + (m + 1), prefix + 2 * (m + 1), m, equal_width};
     const double rows = std::min(std::floor(prefix[m] + 1e-9), kMostBins);  // a weight counts as so many rows
-    const std::int64_t most = std::max(m, static_cast<std::int64_t>(rows));
+    const std::int64_t most = std::max(m, rows > 0 ? static_cast<std::int64_t>(rows) : 0);
     const Alone alone;
     std::int64_t b = most;
     if (!sweeper.always_monotone())

@@ -58,3 +58,11 @@ def test_threads_do_not_change_a_bit(rng):
     finally:
         set_threads(None)
     assert answers[0] == answers[1] == answers[2]
+
+
+@pytest.mark.parametrize("weight", [-1.3e120, -1.0, 0.0])
+def test_a_sweep_over_a_weight_below_zero_has_as_many_bins_as_scores_at_most(weight):
+    """Found by a sanitizer: such a weight was turned into a whole number that it has not."""
+    prefix = np.array([[3 * weight, 2 * weight, weight], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    bins, _ = _core.sweep(np.array([0.2, 0.8]), prefix, False, 1)
+    assert 1 <= bins <= 2
