@@ -15,7 +15,7 @@ std::vector<calibrant::ImaxCells> groups_of(const Doubles& scores, const Doubles
     for (std::int64_t g = 0; good && g < count; ++g) {
         const std::int64_t from = starts.data()[g], to = starts.data()[g + 1];
         good = from >= 0 && from < to && to <= size;
-        groups.push_back({scores.data() + from, weights.data() + from, outcomes.data() + from, to - from});
+        if (good) groups.push_back({scores.data() + from, weights.data() + from, outcomes.data() + from, to - from});
     }
     if (!good) throw nb::value_error("cells and starts do not fit one another");
     if (!all_finite(scores) || !all_finite(weights) || !all_finite(outcomes)) throw nb::value_error("a cell is not finite");
