@@ -77,9 +77,9 @@ SLOW = (
     "test two_bin",
 )
 SLOWEST = ("smece", "decision_loss", "variational_error", "over_confidence", "under_confidence")
-LEAST = 100  # samples of every figure in every cell
+LEAST = 200  # samples of every figure in every cell, which know a share of 95 % to 1.5 points
 RESAMPLES, FEWER = 199, 99  # the second from 10,000 rows on
-LEVELS = (FEWEST, LEAST, 200, 400)  # samples that all cells get before any gets more
+LEVELS = (FEWEST, 100, LEAST, 400)  # samples that all cells get before any gets more
 KINDS = ("plain", "ties", "weights", "clusters", "classes", "classes in clusters")
 
 

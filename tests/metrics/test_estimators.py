@@ -7,7 +7,8 @@ import pytest
 
 from calibrant.cells.edges import bin_index, equal_mass, equal_width
 from calibrant.cells.pairs import Pairs
-from calibrant.metrics import calibration_error, ece_kde, ece_sweep, smece
+from calibrant.errors import InvalidInput
+from calibrant.metrics import calibration_error, ece, ece_kde, ece_sweep, smece
 from calibrant.metrics.estimators.calibration_error import ESTIMATORS
 from calibrant.metrics.estimators.sweep import sweep_cells
 from calibrant.metrics.estimators.triweight import triweight_sums
@@ -134,45 +135,42 @@ def test_smooth_is_the_integral(rng):
     assert calibration_error(y, p, estimator="smooth", width=smece(y, p)) == pytest.approx(smece(y, p), abs=1e-9)
 
 
-def on_a_grid(y, p, width, places=None, mesh=None, whole=False):
-    """smECE_σ as relplot 1.0 has it: on its own grid, read at a mesh, divided by the mass that the mesh sees.
-
-    Reflected at the borders, the grid's first and last places count once; ``whole`` counts both of their images.
-    """
-    places, mesh = places or max(2000, round(20 / width)) // 2 + 1, mesh or max(200, round(10 / width))
-    grid = np.linspace(0, 1, places)
-    kernel = np.exp(-0.5 * ((grid - 0.5) / width) ** 2) / (np.sqrt(2 * np.pi) * width)
-    low = (p * (places - 1)).astype(int).clip(0, places - 2)
-    part = p * (places - 1) - low
-
-    def smoothed(values):
-        mass = np.bincount(low, values * (1 - part), places) + np.bincount(low + 1, values * part, places)
-        mirrored = np.concatenate([mass[:0:-1], mass, mass[-2::-1]])
-        if whole:
-            mirrored[[places - 1, 2 * places - 2]] *= 2
-        found = np.convolve(mirrored, kernel, "valid")[places // 2 : places // 2 + places]
-        return np.interp(np.linspace(0, 1, mesh), grid, found)
-
-    return np.abs(smoothed(p - y)).sum() / (smoothed(np.ones(len(p))) + 1e-4).sum()
+def integral(y, p, width):
+    """smECE_σ by the definition: the sum of kernels and their images at 4,000 places, none of it on a grid."""
+    t = (np.arange(4000) + 0.5) / 4000
+    scores, row = np.unique(p, return_inverse=True)
+    curve = np.zeros(4000)
+    for image in (scores, -scores, 2 - scores, scores - 2, scores + 2):
+        curve += np.exp(-0.5 * ((t[:, None] - image) / width) ** 2) @ np.bincount(row, y - p)
+    return np.abs(curve).mean() / (width * np.sqrt(2 * np.pi) * len(y))
 
 
 @pytest.mark.parametrize("name", BINARY + SYNTHETIC)
-def test_smooth_is_relplots_but_for_its_grid(shared_data, name):
-    """On relplot's grid the formula gives its sixteen digits; on a fine one, with the border counted, it gives ours."""
+def test_smooth_has_relplots_digits_on_its_grid_and_those_of_the_definition_on_ours(shared_data, name):
+    """relplot's border cell counts once: with scores there, only ours is the integral."""
     y, p, reference = oracle(shared_data, "other_libraries.json", name)
     y, p = y.astype(float), p.astype(float)
-    low, high = 0.0, 1.0
-    for _ in range(10):  # its search of the width
-        middle = (low + high) / 2
-        low, high = (middle, high) if middle < max(1e-3, on_a_grid(y, p, middle)) else (low, middle)
-    assert high == reference["relplot_smECE_width"]
-    assert on_a_grid(y, p, high) == pytest.approx(reference["relplot_smECE"], abs=1e-14)
-    for width in (0.01, 0.05, 0.1):
-        assert on_a_grid(y, p, width) == pytest.approx(reference[f"relplot_smECE_sigma{width}"], abs=1e-14)
-        ours = calibration_error(y, p, estimator="smooth", width=width)
-        assert on_a_grid(y, p, width, 10_001, 10_001, whole=True) == pytest.approx(ours, abs=2e-4)
-        if "beta" not in name:  # whose scores lie at the borders
-            assert ours == pytest.approx(reference[f"relplot_smECE_sigma{width}"], abs=1e-3)
+    for width in (None, 0.01, 0.05, 0.1):
+        wanted = reference["relplot_smECE" if width is None else f"relplot_smECE_sigma{width}"]
+        assert smece(y, p, width=width, grid="relplot") == pytest.approx(wanted, abs=1e-14)
+    assert smece(y, p, width=reference["relplot_smECE_width"], grid="relplot") == smece(y, p, grid="relplot")
+    for bins in (10, 15):
+        assert ece(y, p, bins=bins) == pytest.approx(reference[f"relplot_binnedECE_{bins}"], abs=1e-14)
+    ours = smece(y, p)
+    if len(y) <= 1024:
+        assert integral(y, p, ours) == pytest.approx(ours, abs=2e-6)  # the fixed point of the definition
+    apart = np.mean((p < 1e-3) | (p > 1 - 1e-3)) < 0.1
+    assert abs(ours - reference["relplot_smECE"]) < 1e-3 or not apart
+
+
+@pytest.mark.parametrize("grid", ["fine", "relplot"])
+def test_the_grid_of_the_smooth_error_knows_weights_and_the_ends(rng, grid):
+    p, w = np.r_[0.0, 1.0, rng.random(30)], rng.integers(1, 4, 32)
+    y = (rng.random(32) < p).astype(int)
+    twice = smece(np.repeat(y, w), np.repeat(p, w), grid=grid)
+    assert smece(y, p, sample_weight=w, grid=grid) == pytest.approx(twice, abs=1e-12)
+    with pytest.raises(InvalidInput, match="no such grid"):
+        smece(y, p, grid="coarse")
 
 
 def test_ks_and_exact_by_hand():

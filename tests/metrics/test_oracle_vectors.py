@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from calibrant.metrics import BinnedState, accuracy, brier, calibration_error, cwece, ece, ece_kde, mce, nll
+from calibrant.metrics import BinnedState, accuracy, brier, calibration_error, cwece, ece, ece_kde, mce, nll, smece
 
 CASES = ["k10", "k10m"]
 
@@ -76,10 +76,14 @@ def test_other_libraries(shared_data, case):
     known = reference(shared_data, "other_libraries.json")[f"multi_{case}"]
     assert ece(y, p) == pytest.approx(known["netcal_ECE15_multiclass"], abs=1e-9)
     assert ece(y, p) == pytest.approx(known["vc_get_ece"], abs=1e-9)
+    assert ece(y, p) == pytest.approx(known["toplabel"]["relplot_binnedECE_15"], abs=1e-14)
     assert mce(y, p) == pytest.approx(known["toplabel"]["netcal_MCE_15_ew"], abs=1e-9)
     for bins in (10, 15):
         value = calibration_error(y, p, estimator="debiased", edges="equal_width", bins=bins)
         assert value == pytest.approx(known["toplabel"][f"vc_debiased_l2_ew{bins}_seed0"], abs=1e-9)
+    for width in (None, 0.01, 0.05, 0.1):
+        wanted = known["toplabel"]["relplot_smECE" if width is None else f"relplot_smECE_sigma{width}"]
+        assert smece(y, p, width=width, grid="relplot") == pytest.approx(wanted, abs=1e-14)
     state = BinnedState(bins=10).update(y[:300], p[:300]).update(y[300:], p[300:])
     assert state.finalise(norm=2) == pytest.approx(known["toplabel"]["vc_plugin_l2_ew10"], abs=1e-9)
 

@@ -81,7 +81,7 @@ ROWS: tuple[Metric, ...] = (
     Error(
         "smece",
         "Mean gap, smoothed over {said} instead of binned.",
-        "Błasiok and Nakkiran 2023.",
+        'Błasiok and Nakkiran 2023, by the integral; ``grid="relplot"`` has the digits of their package, which differ.',
         estimator="smooth",
         norm=1,
     ),
