@@ -156,7 +156,7 @@ void temperature_sums(const T* logits, const std::int64_t* labels, const double*
     std::vector<double> parts(block_count(n, k) * width);
     for_blocks(n, k, threads, [&](std::int64_t b, std::int64_t from, std::int64_t to) {
         sums_block_of(logits, labels, weights, places, from, to, k, betas, loss, parts.data() + b * width);
-    });
+    }, kReadersRun);
     add_up(parts, width, out);
 }
 
@@ -165,7 +165,7 @@ void temperature_rows(const T* logits, const std::int64_t* labels, std::int64_t 
                       int threads, double* out) {
     for_blocks(n, k, threads, [&](std::int64_t, std::int64_t from, std::int64_t to) {
         rows_block_of(logits, labels, from, to, k, beta, out);
-    });
+    }, kReadersRun);
 }
 
 #define CALIBRANT_INSTANTIATE(T)                                                                                       \

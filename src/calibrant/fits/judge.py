@@ -138,12 +138,17 @@ class Comparison:
     def of(cls, before: Array, after: Array, weights: Array) -> Comparison:
         """Return the sums of rows with these losses and weights."""
         counted = weights > 0
-        w, b, a = weights[counted], before[counted], after[counted]
+        w, b, a = (weights, before, after) if counted.all() else (weights[counted], before[counted], after[counted])
+        terms = np.empty((6 + len(_STAKES), len(w)))
+        bets = terms[6:]
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
             d = a - b
-            bets = (w * np.log(np.maximum(1 - stake * d, 0.0)) for stake in _STAKES)
-            terms = (w, w * b, w * a, w**2, w**2 * d, w**2 * d**2, *bets)
-            return cls(np.array([np.add.reduce(term) for term in terms]))
+            squares = w**2
+            terms[:6] = w, w * b, w * a, squares, squares * d, squares * d**2
+            np.subtract(1, np.multiply.outer(_STAKES, d), out=bets)
+            np.log(np.maximum(bets, 0.0, out=bets), out=bets)
+            bets *= w
+            return cls(np.add.reduce(terms, axis=1))
 
 
 def compare_losses(block: Block, before: Answer, after: Answer, loss: str = "nll") -> Comparison:
