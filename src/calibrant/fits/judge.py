@@ -21,7 +21,7 @@ p-value.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -153,12 +153,18 @@ class Comparison:
 
 def compare_losses(block: Block, before: Answer, after: Answer, loss: str = "nll") -> Comparison:
     """One pass: the losses of two maps on the same rows, a few at a time so that no answer of all rows is held."""
-    found, weights = Comparison.none(), block.weight_array
+    found = Comparison.none()
+    for first, second, weights in _losses_of_both(block, before, after, loss):
+        found += Comparison.of(first, second, weights)
+    return found
+
+
+def _losses_of_both(block: Block, before: Answer, after: Answer, loss: str) -> Iterator[tuple[Array, Array, Array]]:
+    """Losses of two maps and the weights, some rows at a time."""
+    weights = block.weight_array
     for part in row_blocks(*block.logits.shape):
         z, labels = block.logits[part], block.labels[part]
-        first, second = _losses(before, loss, z, labels), _losses(after, loss, z, labels)
-        found += Comparison.of(first, second, weights[part])
-    return found
+        yield _losses(before, loss, z, labels), _losses(after, loss, z, labels), weights[part]
 
 
 def _losses(answer: Answer, loss: str, logits: Floats, labels: Integers) -> Array:
@@ -170,8 +176,17 @@ def _losses(answer: Answer, loss: str, logits: Floats, labels: Integers) -> Arra
 
 def mean_losses(data: Data, before: Answer, after: Answer, loss: str = "nll") -> tuple[float, float]:
     """Return the mean losses of two maps over all rows, by one pass."""
-    found = data.reduce(partial(compare_losses, before=before, after=after, loss=loss))
-    return found.before, found.after
+    first, second = data.reduce(partial(_summed_losses, before=before, after=after, loss=loss)) / data.total_weight
+    return float(first), float(second)
+
+
+def _summed_losses(block: Block, before: Answer, after: Answer, loss: str) -> Array:
+    """One pass: Σ w·before and Σ w·after; a row of no weight says nothing, whatever its loss."""
+    found = np.zeros(2)
+    for first, second, weights in _losses_of_both(block, before, after, loss):
+        for i, losses in enumerate((first, second)):
+            found[i] += np.add.reduce(weights * np.where(weights > 0, losses, 0.0))
+    return found
 
 
 def judged(report: FitReport, found: Comparison, trained_on: float = np.inf) -> FitReport:
@@ -297,8 +312,11 @@ def _remedy(report: FitReport) -> str:
 
 def _both(report: FitReport) -> str:
     """The two held-out losses, with as many digits as tell them apart."""
-    written = [f"{report.held_out_after:.{n}f} against {report.held_out_before:.{n}f}" for n in range(4, 13)]
-    return next((text for text in written if len(set(text.split(" against "))) > 1), written[0])
+    for digits in range(4, 13):
+        after, before = f"{report.held_out_after:.{digits}f}", f"{report.held_out_before:.{digits}f}"
+        if after != before:
+            return f"{after} against {before}"
+    return f"{report.held_out_after:.4f} against {report.held_out_before:.4f}"
 
 
 def _instead(report: FitReport) -> str:

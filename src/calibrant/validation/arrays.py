@@ -32,13 +32,14 @@ BFLOAT16_ROUNDING = 2.0**-8
 _LEAST_WEIGHT, _MOST_WEIGHT = 1e-20, 1e15  # in single precision too
 
 
-_DOUBLE = np.dtype(np.float64)  # the usual type, known without spelling out its name
+_DOUBLE, _SINGLE = np.dtype(np.float64), np.dtype(np.float32)  # the usual types, known without spelling out their names
 
 
 def simplex_tolerance(values: Any) -> float:
     """Return how far a row of probabilities of this type may be from one in sum."""
     kind = getattr(values, "dtype", _DOUBLE)
-    coarse = kind is not _DOUBLE and str(kind).endswith("bfloat16")
+    usual = kind is _DOUBLE or kind is _SINGLE
+    coarse = not usual and str(kind).endswith("bfloat16")
     return BFLOAT16_ROUNDING if coarse else SIMPLEX_TOLERANCE
 
 
