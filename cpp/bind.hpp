@@ -56,7 +56,8 @@ nb::ndarray<nb::numpy, T> fresh(std::initializer_list<std::size_t> shape) {
     for (std::size_t s : shape)
         if (__builtin_mul_overflow(size, s, &size) || size > std::size_t(std::numeric_limits<std::ptrdiff_t>::max()))
             throw std::bad_alloc();
-    T* data = static_cast<T*>(::operator new(size ? size : 1));
+    T* data = static_cast<T*>(::operator new(size ? size : 1, std::nothrow));
+    if (!data) throw std::bad_alloc();  // by us: under AddressSanitizer the other operator ends the process
     nb::capsule owner(data, [](void* p) noexcept { ::operator delete(p); });
     return nb::ndarray<nb::numpy, T>(data, shape, owner);
 }

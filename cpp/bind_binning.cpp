@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "bind.hpp"
 #include "binning.hpp"
 
@@ -17,16 +19,19 @@ void require_groups(const Labels& groups, std::size_t k, std::int64_t count) {
 
 using Places = std::optional<Vector<std::int32_t>>;
 
-// Every fine cell that a score can have lies below the number of cells.
+// The cells are those that a score can have, and no more: their number is that of sums in memory.
 void require_cells(const Places& first, const Places& shift, std::int64_t coarse, int bits, std::int64_t cells) {
     if (first.has_value() != shift.has_value() || (!first && cells != coarse) ||
         (first && (first->shape(0) != std::size_t(coarse) || shift->shape(0) != std::size_t(coarse))))
         throw nb::value_error("first and shift have one entry a coarse cell");
     const std::uint32_t widest = (std::uint32_t(1) << (32 - bits)) - 1;
-    for (std::int64_t c = 0; first && c < coarse; ++c)
-        if (shift->data()[c] < 0 || shift->data()[c] > 31 || first->data()[c] < 0 ||
-            first->data()[c] + std::int64_t(widest >> shift->data()[c]) >= cells)
-            throw nb::value_error("a cell lies outside");
+    std::int64_t last = 0;
+    bool good = true;
+    for (std::int64_t c = 0; first && good && c < coarse; ++c) {
+        good = shift->data()[c] >= 0 && shift->data()[c] <= 31 && first->data()[c] >= 0;
+        if (good) last = std::max(last, first->data()[c] + std::int64_t(widest >> shift->data()[c]));
+    }
+    if (!good || (first && last + 1 != cells)) throw nb::value_error("a cell lies outside, or no score has it");
 }
 
 template <class T>

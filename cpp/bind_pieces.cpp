@@ -10,7 +10,8 @@ void require_pieces(const Labels& groups, const Labels& starts, std::size_t k, c
                     const Matrix<double>& pieces) {
     const std::int64_t count = static_cast<std::int64_t>(starts.shape(0)) - 1;
     bool good = count >= 1 && starts.data()[0] == 0 && starts.data()[count] == std::int64_t(knots.shape(0));
-    for (std::int64_t g = 0; good && g < count; ++g) good = starts.data()[g] + 2 <= starts.data()[g + 1];
+    for (std::int64_t g = 0; good && g < count; ++g)  // which rise from 0, so that the difference is a number
+        good = starts.data()[g] < starts.data()[g + 1] && starts.data()[g + 1] - starts.data()[g] >= 2;
     good = good && pieces.shape(0) == knots.shape(0) && pieces.shape(1) == 4 && groups.shape(0) == k;
     for (std::size_t j = 0; good && j < k; ++j) good = groups.data()[j] >= 0 && groups.data()[j] < count;
     if (!good) throw nb::value_error("groups, knots and pieces do not fit one another");

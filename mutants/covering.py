@@ -18,6 +18,7 @@ from .change import Change
 MORE = {
     "cpp": (
         "core",
+        "kept/test_kept_core.py",
         "maps/scaling/test_linear_kernels.py",
         "maps/test_density_kernels.py",
         "metrics/test_metric_kernels.py",

@@ -162,3 +162,16 @@ def test_a_weight_is_a_number_of_rows_to_a_projection(directions):
     repeated = directions(Block(np.repeat(x, counts, axis=0), np.repeat(y, counts), None, 3), 2)
     np.testing.assert_allclose(np.abs(weighed), np.abs(repeated), atol=1e-9)
     assert np.abs(np.abs(weighed) - np.abs(directions(Block(x, y, None, 3), 2))).max() > 1e-3
+
+
+@pytest.mark.parametrize(("n", "folds"), [(11, False), (12, True)])
+@pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+def test_twelve_rows_are_enough_for_three_folds(n, folds, monkeypatch):
+    """Fewer leave a fold of three rows or less: the bandwidth is then judged by leaving out one row at a time."""
+    judged = []
+    whole = KCal._cross_fit
+    monkeypatch.setattr(KCal, "_cross_fit", lambda self, s, *more: (judged.append(s.n), whole(self, s, *more))[1])
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % 3
+    KCal("linear").fit(rng.normal(size=(n, 4)) + 2.0 * np.eye(3, 4)[y], y)
+    assert (n in judged) == folds

@@ -165,3 +165,28 @@ def test_never_above_its_start(rng):
         start = np.random.default_rng(seed).normal(size=8) * 3
         found = solve(rosenbrock, start, most=7)
         assert found.value <= rosenbrock(start)[0]
+
+
+@pytest.mark.parametrize(("share", "taken"), [(0.9e-4, False), (1.1e-4, True)])
+def test_a_step_must_bring_a_ten_thousandth_of_what_its_slope_promised(share, taken):
+    def stairs(theta):
+        """Falls by the share at one, is flat from there, and nowhere else lower."""
+        below = theta[0] >= 1
+        return (1.0 - share if below else 1.0 + 1e-6 * theta[0]), np.array([0.0 if below else -1.0])
+
+    found = minimise(stairs, np.zeros(1), (1.0, -np.ones(1)), plain, 1e-10)
+    assert (found.theta[0] == 1.0) == taken
+    assert found.passes == (1 if taken else 15)  # shortenings of one step
+
+
+def test_a_step_into_the_void_is_cut_ever_more_boldly():
+    """To a tenth, a hundredth of that, a thousandth of that: 1e-6 after three."""
+    seen = []
+
+    def void(theta):
+        seen.append(theta[0])
+        return (np.nan if theta[0] > 2e-6 else -theta[0]), np.array([0.0])
+
+    found = minimise(void, np.zeros(1), (0.0, -np.ones(1)), plain, 1e-10)
+    np.testing.assert_allclose(seen, [1.0, 1e-1, 1e-3, 1e-6], rtol=1e-12)
+    assert found.theta[0] == seen[-1]
