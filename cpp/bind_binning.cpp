@@ -39,21 +39,20 @@ void bind_binning(nb::module_& m) {
     m.def(
         "cell_sums",
         [](Scores<T> logits, Labels labels, Weights weights, Labels groups, std::int64_t group_count, int bits, Places first,
-           Places shift, std::int64_t cells, Threads threads) {
+           Places shift, Threads threads, Output<double> out) {
             require_rows(logits, labels, weights);
             if (bits < 1 || bits > 16 || group_count < 1 || group_count >= std::int64_t(1) << (31 - bits))
                 throw nb::value_error("too many coarse cells");
             require_groups(groups, logits.shape(1), group_count);
-            require_cells(first, shift, group_count << bits, bits, cells);
-            auto out = fresh<double>({std::size_t(cells), std::size_t(2)});
+            require_cells(first, shift, group_count << bits, bits, out.shape(0));
+            if (out.shape(1) != 2) throw nb::value_error("a cell has two sums");
             nb::gil_scoped_release release;
             calibrant::cell_sums(logits.data(), labels.data(), data_of(weights), groups.data(), logits.shape(0),
                                  logits.shape(1), bits, first ? first->data() : nullptr, shift ? shift->data() : nullptr,
-                                 cells, threads, out.data());
-            return out;
+                                 out.shape(0), threads, out.data());
         },
         "logits"_a.noconvert(), "labels"_a, "weights"_a.none(), "groups"_a, "group_count"_a, "bits"_a, "first"_a.none(),
-        "shift"_a.none(), "cells"_a, "threads"_a);
+        "shift"_a.none(), "threads"_a, "out"_a.noconvert());
     m.def(
         "bin_sums",
         [](Scores<T> logits, Labels labels, Weights weights, Labels groups, std::optional<Scores<T>> values,

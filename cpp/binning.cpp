@@ -107,14 +107,13 @@ CALIBRANT_BINNING_BLOCKS(float)
 CALIBRANT_BINNING_BLOCKS(double)
 #undef CALIBRANT_BINNING_BLOCKS
 
-// Calls work(from, to, sums) for stripes of rows, each with sums of its own, and adds these up. The stripes depend on the
-// sizes alone, so that the number of threads changes no bit; there are fewer where the sums are large or the scores few.
+// Calls work(from, to, sums) for stripes of rows, each with sums of its own, and adds these to `out`. The stripes depend on
+// the sizes alone, so that the number of threads changes no bit; there are fewer where the sums are large or the scores few.
 template <class Work>
 void sum_stripes(std::int64_t n, std::int64_t k, std::int64_t size, int threads, double* out, Work work) {
     constexpr std::int64_t most = 8, together = std::int64_t(1) << 23;  // doubles: 64 MB
     const std::int64_t stripes = std::clamp<std::int64_t>(std::min(together, n * k) / size, 1, most);
     std::vector<std::vector<double>> parts(stripes - 1);
-    std::fill(out, out + size, 0.0);
     for_blocks(stripes, 65536, threads, [&](std::int64_t s, std::int64_t, std::int64_t) {  // one stripe a block
         if (s) parts[s - 1].assign(size, 0.0);
         work(n * s / stripes, n * (s + 1) / stripes, s ? parts[s - 1].data() : out);
@@ -226,6 +225,7 @@ void bin_sums(const T* logits, const std::int64_t* labels, const double* weights
     const GroupEdges<T> own = prepared_groups<T>(edges, alone ? 0 : group_count, n_edges);
     std::vector<std::int64_t> start, target;
     for (const std::int64_t g : used.group) start.push_back(g * own.stride), target.push_back(g * width);
+    std::fill(out, out + group_count * width, 0.0);
     sum_stripes(n, k, group_count * width, threads, out, [&](std::int64_t from, std::int64_t to, double* sums) {
         std::vector<T> odds(k);
         std::vector<std::int32_t> bin(k);

@@ -9,8 +9,8 @@ namespace calibrant {
 
 // A score's key: the bits of its float32 value, reordered so that keys rise with scores. The upper `bits` bits name a
 // coarse cell; coarse cell c of group g is number (g << bits) + c. Each is split into 2^(32 - bits - shift[number]) fine
-// cells, the first of which has index first[number]. out[cell][0..1]: weight of all scores and of the positives in each
-// fine cell. With first = null: in each coarse cell.
+// cells, the first of which has index first[number]. Adds to out[cell][0..1] the weight of all scores and of the positives
+// in each fine cell. With first = null: in each coarse cell.
 template <class T>
 void cell_sums(const T* logits, const std::int64_t* labels, const double* weights, const std::int64_t* groups,
                std::int64_t n, std::int64_t k, int bits, const std::int32_t* first, const std::int32_t* shift,

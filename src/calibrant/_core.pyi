@@ -69,9 +69,9 @@ def cell_sums(
     bits: int,
     first: NDArray[np.int32] | None,
     shift: NDArray[np.int32] | None,
-    cells: int,
     threads: int,
-) -> NDArray[np.float64]: ...
+    out: NDArray[np.float64],
+) -> None: ...
 def class_bins(
     values: NDArray[np.floating],
     labels: NDArray[np.int64],

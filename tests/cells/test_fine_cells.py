@@ -126,7 +126,7 @@ def test_passes_hold_no_rows():
     parameters = len(pickle.dumps((split, GROUPS[0])))
     for function in (
         partial(fine_cells.class_scores, columns=np.arange(8)),
-        partial(fine_cells.cell_sums, groups=GROUPS[0], bits=16),
-        partial(fine_cells.cell_sums, groups=GROUPS[0], bits=16, split=split),
+        fine_cells.CellSums(GROUPS[0], 16),
+        fine_cells.CellSums(GROUPS[0], 16, split),
     ):
         assert len(pickle.dumps(function)) < parameters + 1000

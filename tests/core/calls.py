@@ -137,7 +137,7 @@ class Call:
         coarse = self.g << 6
         first = (np.arange(coarse) * 4).astype(np.int32)
         shift = np.full(coarse, 24, np.int32)
-        return {"group_count": self.g, "bits": 6, "first": first, "shift": shift, "cells": 4 * coarse}
+        return {"group_count": self.g, "bits": 6, "first": first, "shift": shift, "out": np.zeros((4 * coarse, 2))}
 
     def _class_bins(self):
         return {"edges": np.linspace(0, 1, self.m + 2) ** 2, "floors": self._uniform(self.k) / 9}

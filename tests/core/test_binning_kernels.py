@@ -30,6 +30,14 @@ def pairs(z, y, w, groups):
     return scores.ravel(), outcomes.ravel(), np.repeat(w, len(used)), owners
 
 
+def cell_sums(*given):
+    """The sums of so many cells: the kernel adds to what is there."""
+    *words, cells, threads = given
+    found = np.zeros((cells, 2))
+    _core.cell_sums(*words, threads, found)
+    return found
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("groups", GROUPS)
 @pytest.mark.parametrize("bits", [16, 11])
@@ -39,8 +47,10 @@ def test_coarse_cells_count_the_upper_bits(dtype, groups, bits):
     count = max(groups) + 1
     place = (owners << bits) + (keys(scores) >> (32 - bits))
     expected = [np.bincount(place, part, minlength=count << bits) for part in (weights, weights * outcomes)]
-    found = _core.cell_sums(z, y, w, np.array(groups), count, bits, None, None, count << bits, 2)
+    found = cell_sums(z, y, w, np.array(groups), count, bits, None, None, count << bits, 2)
     np.testing.assert_array_equal(found, np.stack(expected, axis=1))
+    _core.cell_sums(z, y, w, np.array(groups), count, bits, None, None, 2, found)
+    np.testing.assert_allclose(found, 2 * np.stack(expected, axis=1), rtol=1e-15)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -51,7 +61,7 @@ def test_fine_cells_split_coarse_ones(dtype, groups):
     count, bits = max(groups) + 1, 12
     shift = np.full(count << bits, 17, dtype=np.int32)
     first = (np.arange(count << bits) * 8).astype(np.int32)
-    found = _core.cell_sums(z, y, w, np.array(groups), count, bits, first, shift, 8 * count << bits, 1)
+    found = cell_sums(z, y, w, np.array(groups), count, bits, first, shift, 8 * count << bits, 1)
     key = keys(scores)
     place = ((owners << bits) + (key >> 20)) * 8 + ((key & 0xFFFFF) >> 17)
     np.testing.assert_array_equal(found[:, 0], np.bincount(place, weights, minlength=8 * count << bits))
@@ -61,11 +71,13 @@ def test_cells_outside_are_refused():
     z, y, w = problem(np.float64)
     groups, shift = np.zeros(7, dtype=np.int64), np.full(1 << 9, 22, dtype=np.int32)
     first = np.arange(1 << 9, dtype=np.int32) * 2
-    _core.cell_sums(z, y, w, groups, 1, 9, first, shift, 1 << 10, 1)
+    cell_sums(z, y, w, groups, 1, 9, first, shift, 1 << 10, 1)
     with pytest.raises(ValueError, match="outside"):
-        _core.cell_sums(z, y, w, groups, 1, 9, first, shift, (1 << 10) - 1, 1)
+        cell_sums(z, y, w, groups, 1, 9, first, shift, (1 << 10) - 1, 1)
     with pytest.raises(ValueError, match="groups"):
-        _core.cell_sums(z, y, w, groups + 1, 1, 9, first, shift, 1 << 10, 1)
+        cell_sums(z, y, w, groups + 1, 1, 9, first, shift, 1 << 10, 1)
+    with pytest.raises(ValueError, match="two sums"):
+        _core.cell_sums(z, y, w, groups, 1, 9, first, shift, 1, np.zeros((1 << 10, 3)))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -171,7 +183,7 @@ def test_threads_change_no_bit():
     w = np.random.default_rng(2).random(3000)
     edges, groups = np.linspace(-6, 3, 14)[None], np.zeros(50, dtype=np.int64)
     for call in (
-        lambda t: _core.cell_sums(z, y, w, groups, 1, 16, None, None, 1 << 16, t),
+        lambda t: cell_sums(z, y, w, groups, 1, 16, None, None, 1 << 16, t),
         lambda t: _core.bin_sums(z, y, w, groups, None, edges, t),
     ):
         np.testing.assert_array_equal(call(1), call(3))

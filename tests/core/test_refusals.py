@@ -64,13 +64,14 @@ def test_a_sweep_of_values_that_fall_is_refused():
         _core.sweep(falling, np.cumsum(np.ones((3, 31)), axis=1), True, 1)
 
 
-@pytest.mark.parametrize("cells", [0, 2, 2**31, 2**61, -1])
-def test_more_cells_than_scores_can_have_are_refused_before_there_is_memory_for_them(cells):
+@pytest.mark.parametrize("cells", [0, 2])
+def test_other_cells_than_scores_can_have_are_refused(cells):
     first, shift, none = np.zeros(2, np.int32), np.full(2, 31, np.int32), np.zeros(1, np.int64)
-    called = (np.zeros((1, 1)), none, None, none, 1, 1, first, shift)
-    assert _core.cell_sums(*called, 1, 1).tolist() == [[1.0, 1.0]]
+    called, sums = (np.zeros((1, 1)), none, None, none, 1, 1, first, shift, 1), np.zeros((1, 2))
+    _core.cell_sums(*called, sums)
+    assert sums.tolist() == [[1.0, 1.0]]
     with pytest.raises(ValueError, match="no score has it"):
-        _core.cell_sums(*called, cells, 1)
+        _core.cell_sums(*called, np.zeros((cells, 2)))
 
 
 def test_values_are_found_among_knots_that_span_more_than_a_number_can_hold():

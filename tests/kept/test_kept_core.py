@@ -40,7 +40,7 @@ def calls(kernel, kind):
             for other in (*others, *((None,) if optional else ())):
                 changed = {"keep_top": False} if (kernel, name) == ("finite_logs", "logits") else {}
                 if (kernel, name) == ("cell_sums", "first"):
-                    changed = {"shift": None, "cells": 128}
+                    changed = {"shift": None, "out": np.zeros((128, 2))}
                 elif (kernel, name) == ("cell_sums", "shift"):
                     continue
                 yield f"{n} x {k} {name} {other}", Call(n, k, m, kind)(kernel, **{name: other}, **changed)

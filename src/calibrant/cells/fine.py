@@ -149,7 +149,7 @@ def cells_of_groups(data: Data, groups: Groups) -> Iterator[FineCells]:
     if _few(data, groups):
         return _exact_cells(data, groups)
     split = _split_of(data, groups)
-    return split.cells(data.reduce(partial(cell_sums, groups=groups, bits=split.bits, split=split)))
+    return split.cells(data.reduce(CellSums(groups, split.bits, split)))
 
 
 def cells_apart(data: Data, groups: Groups, folds: int) -> tuple[Iterator[FineCells], Iterator[FineCells]]:
@@ -159,8 +159,8 @@ def cells_apart(data: Data, groups: Groups, folds: int) -> tuple[Iterator[FineCe
         without, held = apart(data, folds, partial(class_scores, columns=columns))
         return _cells_of(without + held, groups), _cells_of(without, groups)
     split = _split_of(data, groups)
-    without, held = apart(data, folds, partial(cell_sums, groups=groups, bits=split.bits, split=split))
-    return split.cells(without + held), split.cells(without)
+    without, held = apart(data, folds, CellSums(groups, split.bits, split))
+    return split.cells(without, held), split.cells(without)
 
 
 def apart(data: Data, folds: int, function: Callable[[Block], Any]) -> list[Any]:
@@ -218,20 +218,27 @@ class _Split:
     starts: NDArray[np.int64]
     count: int
 
-    def cells(self, sums: NDArray[np.float64]) -> Iterator[FineCells]:
-        """Yield the fine cells of each group that hold anything, from the sums of all."""
-        kept = np.flatnonzero(sums[:, 0] > 0)
-        sums = sums[kept]
-        place = np.searchsorted(self.starts, kept, side="right") - 1
-        coarse = self.coarse[place]
-        width = np.left_shift(1, self.shift[coarse].astype(np.int64))
-        key = ((coarse & ((1 << self.bits) - 1)) << (32 - self.bits)) + (kept - self.starts[place]) * width
-        low, high = _float_of(key), _float_of(key + width - 1)
+    def cells(self, *sums: NDArray[np.float64]) -> Iterator[FineCells]:
+        """Yield the fine cells of each group that hold anything, from the sums of all; several are added up.
+
+        A group at a time: places and bounds of all cells would take many times the room of their sums.
+        """
         groups = len(self.first) >> self.bits
-        for begin, end in pairwise(np.searchsorted(coarse >> self.bits, np.arange(groups + 1))):
-            own = slice(begin, end)
-            cuts = 0.5 * (high[own][:-1] + low[own][1:])
-            yield FineCells(0.5 * (low[own] + high[own]), sums[own, 0], sums[own, 1], cuts, exact=False)
+        ends = np.append(self.starts, self.count)
+        for begin, end in pairwise(np.searchsorted(self.coarse >> self.bits, np.arange(groups + 1))):
+            own = slice(ends[begin], ends[end])
+            yield self._cells_of(begin, sum((part[own] for part in sums[1:]), sums[0][own]), ends[begin : end + 1])
+
+    def _cells_of(self, begin: int, sums: NDArray[np.float64], ends: NDArray[np.int64]) -> FineCells:
+        """Return the cells of one group: coarse ones from number ``begin`` on, whose fine ones lie at ``ends``."""
+        kept = np.flatnonzero(sums[:, 0] > 0)
+        place = np.searchsorted(ends, kept + ends[0], side="right") - 1
+        coarse = self.coarse[begin + place]
+        width = np.left_shift(1, self.shift[coarse].astype(np.int64))
+        key = ((coarse & ((1 << self.bits) - 1)) << (32 - self.bits)) + (kept + ends[0] - ends[place]) * width
+        low, high = _float_of(key), _float_of(key + width - 1)
+        cuts = 0.5 * (high[:-1] + low[1:])
+        return FineCells(0.5 * (low + high), sums[kept, 0], sums[kept, 1], cuts, exact=False)
 
 
 def _split_of(data: Data, groups: Groups) -> _Split:
@@ -239,7 +246,7 @@ def _split_of(data: Data, groups: Groups) -> _Split:
     count = int(groups.max()) + 1
     bits = int(np.clip(np.log2(_COARSE / count), _LEAST_BITS, _MOST_BITS))
     fine = max(_LEAST_FINE, min(_MOST_FINE, _FINE // count))
-    flat = data.reduce(partial(cell_sums, groups=groups, bits=bits))
+    flat = data.reduce(CellSums(groups, bits))
     totals = flat.reshape(count, -1, 2).sum(axis=1)
     there = np.flatnonzero(flat[:, 0] > 0)
     share = (flat[there] / np.where(totals > 0, totals, 1.0)[there >> bits]).max(axis=1)
@@ -252,13 +259,42 @@ def _split_of(data: Data, groups: Groups) -> _Split:
     return _Split(bits, first, shift, there, starts, int(sizes.sum()))
 
 
-def cell_sums(block: Block, groups: Groups, bits: int, split: _Split | None = None) -> NDArray[np.float64]:
-    """One pass: weight and positives of every coarse cell of every group, or of every fine cell."""
-    count = int(groups.max()) + 1
-    first, shift, cells = (None, None, count << bits) if split is None else (split.first, split.shift, split.count)
-    return _core.cell_sums(
-        block.logits, block.labels, block.weights, groups, count, bits, first, shift, cells, get_threads()
-    )
+@dataclass(frozen=True, eq=False)
+class CellSums:
+    """One pass: weight and positives of every coarse cell of every group, or of every fine cell.
+
+    Blocks are added to the sums of those before, as sums of many cells are as large as a block.
+    """
+
+    groups: Groups
+    bits: int
+    split: _Split | None = None
+
+    def __call__(self, block: Block) -> NDArray[np.float64]:
+        """Return the sums of a block."""
+        cells = self._count << self.bits if self.split is None else self.split.count
+        return self.add(np.zeros((cells, 2)), block)
+
+    @property
+    def _count(self) -> int:
+        return int(self.groups.max()) + 1
+
+    def add(self, sums: NDArray[np.float64], block: Block) -> NDArray[np.float64]:
+        """Add a block to sums, and return these."""
+        first, shift = (None, None) if self.split is None else (self.split.first, self.split.shift)
+        _core.cell_sums(
+            block.logits,
+            block.labels,
+            block.weights,
+            self.groups,
+            self._count,
+            self.bits,
+            first,
+            shift,
+            get_threads(),
+            sums,
+        )
+        return sums
 
 
 def _float_of(keys: NDArray[np.int64]) -> NDArray[np.float64]:

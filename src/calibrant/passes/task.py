@@ -15,7 +15,10 @@ __all__ = ["Answers", "Running", "Task", "Tasks", "run_tasks"]
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A function from a block to a statistic, and the views it sees blocks through."""
+    """A function from a block to a statistic, and the views it sees blocks through.
+
+    One with a method ``add(statistic, block)`` adds further blocks to what it returned: for a large statistic.
+    """
 
     function: Callable[[Block], Any]
     views: tuple[View, ...] = ()
@@ -60,8 +63,7 @@ class Running:
         for i, task in enumerate(self._tasks):
             seen = self._shown(task.views, shown)
             if seen.n:
-                part = task.function(seen)
-                self.found[i] = part if self.found[i] is None else merge(self.found[i], part)
+                self.found[i] = _with(task.function, self.found[i], seen)
 
     def _shown(self, views: tuple[View, ...], shown: dict[tuple[int, ...], Block]) -> Block:
         key = tuple(id(getattr(view, "fitted", view)) for view in views)  # one map is one view, whoever looks through
@@ -70,6 +72,14 @@ class Running:
                 self._started[key] = start(views[-1])
             shown[key] = self._started[key](self._shown(views[:-1], shown))
         return shown[key]
+
+
+def _with(function: Callable[[Block], Any], found: Any, block: Block) -> Any:
+    """Return a statistic with what a block gives."""
+    if found is None:
+        return function(block)
+    add = getattr(function, "add", None)
+    return merge(found, function(block)) if add is None else add(found, block)
 
 
 def run_tasks(tasks: Sequence[Task], blocks: Iterable[Block]) -> list[Any]:
