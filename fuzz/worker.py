@@ -13,7 +13,7 @@ import traceback
 
 from .harness import generator, watched
 
-FUZZERS = ("kernels", "arrays", "saved", "states", "readers")
+FUZZERS = ("kernels", "calls", "arrays", "saved", "states", "readers")
 
 
 def try_one(fuzzer: str, seed: int, index: int) -> str:

@@ -2,7 +2,8 @@
 
 The tree is copied to build/mutants; outcomes are kept in ``mutants/outcomes.jsonl``, so that a run goes on where
 another ended. ``--again`` tries survivors once more, when tests have been added; ``--page`` writes
-docs/evidence/mutants.md.
+docs/evidence/mutants.md. ``--quickly`` records the kept tests alone, which takes minutes in place of an hour; what
+these do not notice then meets the test files of its room that name what its file defines, for a minute.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import sys
 import time
@@ -20,7 +22,7 @@ from typing import Any
 from . import children, page
 from .change import Change, sample
 from .compiled import Core
-from .covering import KEPT, PYTEST, Tests, record
+from .covering import KEPT, MOST, PYTEST, Patience, Tests, by_names, kept_files, record, test_files
 from .in_cpp import cpp_changes
 from .in_python import python_changes
 
@@ -58,16 +60,19 @@ def drawn(tree: Path, python: int, cpp: int, seed: int) -> list[Change]:
     return [*sample(own, python, seed), *sample(compiled, cpp, seed)]
 
 
-def pytest_run(tests: list[str], changed: children.Changed) -> int:
-    """Run tests in this process, which is a child, with the changed module."""
+def pytest_run(tests: list[str], changed: children.Changed | None, seconds: float = 1e9) -> int:
+    """Run tests in this process, which is a child, with the changed module; begin none after so many seconds."""
     import pytest
 
-    sys.meta_path.insert(0, changed)
-    code = int(pytest.main([*PYTEST, *tests]))
-    return code if changed.took_effect() else children.NOT_CHANGED
+    sys.meta_path[:0] = [changed] if changed else []
+    patience = Patience(seconds)
+    code = int(pytest.main([*PYTEST, *tests], plugins=[patience]))
+    if code == pytest.ExitCode.INTERRUPTED and patience.left < 0:
+        code = 0
+    return code if changed is None or changed.took_effect() else children.NOT_CHANGED
 
 
-def outcome(change: Change, tree: Path, tests: Tests, core: Core) -> str:
+def outcome(change: Change, tree: Path, tests: Tests, core: Core, quickly: bool) -> str:
     """Return how the tests ended that could see the change."""
     if change.room == "cpp":
         built = core.with_change(change)
@@ -79,27 +84,41 @@ def outcome(change: Change, tree: Path, tests: Tests, core: Core) -> str:
         name = ".".join(Path(change.path).with_suffix("").parts[1:]).removesuffix(".__init__")
         changed = children.Changed(name, path, change.number)
     ended = "passed"
-    for names in _rounds(change, tests):
-        limit = 20 + 5 * tests.seconds(names)
-        ended = children.run(partial(pytest_run, names, changed), limit, tree.with_suffix(".log"))
+    for names, seconds in _rounds(change, tests):
+        ended = children.run(partial(pytest_run, names, changed), 20 + 5 * seconds, tree.with_suffix(".log"))
         if ended == "not changed":
             raise RuntimeError(f"the tests loaded {change.path} without its change")
         if ended != "passed":
             break
+    if ended == "passed" and quickly and change.room != "cpp":
+        ended = by_room(change, changed, tree)
     return "survived" if ended == "passed" else ended
 
 
-def _rounds(change: Change, tests: Tests) -> Any:
-    """Yield the tests that ran the line, first those of all maps and figures at once, which are quick and see most.
+def by_room(change: Change, changed: children.Changed, tree: Path) -> str:
+    """Return how the tests of the room ended, without those that fail as the code is."""
+    log, names = tree.with_suffix(".log"), by_names(tree, change)
+    while True:
+        ended = children.run(partial(pytest_run, names, changed, 2 * MOST), 20 + 10 * MOST, log)
+        failed = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", log.read_text(), re.MULTILINE)
+        if ended != "failed" or not failed:
+            return ended
+        if children.run(partial(pytest_run, failed[:1], None), 20 + 10 * MOST, log) == "passed":
+            return ended
+        names += ["--deselect", failed[0]]
 
-    Then all that ran its file: one test alone is seen to run what is run once.
+
+def _rounds(change: Change, tests: Tests) -> Any:
+    """Yield tests and their seconds: those that ran the line, first those of all maps and figures at once.
+
+    These are quick and see most. Then all that ran its file: one test alone is seen to run what is run once.
     """
     reached = tests.of(change)
     for some in ([n for n in reached if n.startswith(KEPT)], [n for n in reached if not n.startswith(KEPT)]):
         if some:
-            yield some
+            yield some, tests.seconds(some)
     if change.room != "cpp" and (more := [name for name in tests.whole_file(change) if name not in reached]):
-        yield more
+        yield more, tests.seconds(more)
 
 
 def main() -> None:
@@ -111,6 +130,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1e9, help="stop then; another call goes on")
     parser.add_argument("--again", action="store_true", help="try survivors once more that a test could notice")
     parser.add_argument("--rooms", nargs="+", choices=[*ROOMS, "cpp"], default=[*ROOMS, "cpp"], help="try these alone")
+    parser.add_argument("--quickly", action="store_true", help="record the kept tests alone")
     parser.add_argument("--page", action="store_true", help="write the page of what is known, and try nothing")
     arguments = parser.parse_args()
     tree = copied(WORK / ("page" if arguments.page else "-".join(["tree", *arguments.rooms])))
@@ -119,7 +139,7 @@ def main() -> None:
         os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
         children.preload(tree)
         end = time.monotonic() + arguments.seconds
-        good = all(tried(room, changes, tree, arguments.again, end) for room in arguments.rooms)
+        good = all(tried(room, changes, tree, arguments, end) for room in arguments.rooms)
         say("all tried" if good else "the time is over: call again to go on")
     fresh = {seed: drawn(tree, *counts, seed) for seed, counts in FRESH.items() if seed != arguments.seed}
     written = page.write(changes, arguments.seed, fresh, page.outcomes(OUTCOMES), page.outcomes(OUTCOMES, first=True))
@@ -133,9 +153,10 @@ def refuse_rounding(core: Core, tree: Path) -> None:
         raise RuntimeError(f"kept tests fail without a change: {tree.with_suffix('.log').read_text()[-500:]}")
 
 
-def tried(room: str, changes: list[Change], tree: Path, again: bool, end: float) -> bool:
+def tried(room: str, changes: list[Change], tree: Path, asked: argparse.Namespace, end: float) -> bool:
     """Try the changes of a room that have not been tried; return whether there was time for all."""
-    if not record(tree, WORK / "lines", room, end, say):
+    files = kept_files(tree) if asked.quickly and room != "cpp" else test_files(tree, room)
+    if not record(tree, WORK / "lines", files, end, say):
         return False
     tests, core = Tests(tree, WORK / "lines"), Core(tree)
     if room == "cpp":
@@ -143,11 +164,11 @@ def tried(room: str, changes: list[Change], tree: Path, again: bool, end: float)
     known, why = page.outcomes(OUTCOMES), page.reasons()
     for place, change in enumerate(changes):
         old, same = known.get(change.key), why.get(change.key, (False, ""))[0]
-        if change.room != room or (old is not None and not (again and old == "survived" and not same)):
+        if change.room != room or (old is not None and not (asked.again and old == "survived" and not same)):
             continue
         if time.monotonic() > end:
             return False
-        found = outcome(change, tree, tests, core)
+        found = outcome(change, tree, tests, core, asked.quickly)
         with OUTCOMES.open("a") as out:
             out.write(json.dumps({"key": change.key, "outcome": found}) + "\n")
         where = f"{change.path}:{change.line} {change.kind} [{change.key}]"

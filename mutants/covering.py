@@ -56,10 +56,10 @@ def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
 
 
-def record(root: Path, room: Path, tested: str, end: float, say: Any) -> bool:
+def record(root: Path, room: Path, files: list[Path], end: float, say: Any) -> bool:
     """Run test files that have not been recorded; keep what each test ran, unless the time is over."""
     room.mkdir(parents=True, exist_ok=True)
-    for path in test_files(root, tested):
+    for path in files:
         kept = room / (str(path.relative_to(root)).replace("/", "-") + f"-{digest(path)}.json")
         if kept.exists():
             continue
@@ -78,6 +78,21 @@ def test_files(root: Path, room: str) -> list[Path]:
     """Return the test files of a room."""
     places = [root / "tests" / name for name in MORE.get(room, (room,))]
     return sorted(path for at in places for path in ([at] if at.suffix == ".py" else at.rglob("test_*.py")))
+
+
+def kept_files(root: Path) -> list[Path]:
+    """Return the test files that keep what all maps, figures and kernels say."""
+    return sorted((root / KEPT).glob("test_*.py"))
+
+
+def by_names(root: Path, change: Change) -> list[str]:
+    """Return a room's other test files, first those that name most often what the changed file defines."""
+    source = root / change.path
+    names = {source.stem, *re.findall(r"^\s*(?:def|class) (\w{5,})", source.read_text(), re.MULTILINE)}
+    word = re.compile(rf"\b(?:{'|'.join(sorted(names))})\b")
+    files = [path for path in test_files(root, change.room) if path.parent != root / KEPT]
+    files.sort(key=lambda path: -len(word.findall(path.read_text())))
+    return [str(path.relative_to(root)) for path in files]
 
 
 def _watch(root: Path, path: Path, kept: Path) -> int:
@@ -135,6 +150,24 @@ class Watcher:
         test["seconds"] += report.duration
         test["good"] &= report.outcome == "passed"
         test["core"] = sorted(self.now)
+
+
+class Patience:
+    """A plugin of pytest: after so many seconds of tests no more are begun."""
+
+    def __init__(self, seconds: float) -> None:
+        self.left = seconds
+        self.session: Any = None
+
+    def pytest_sessionstart(self, session: Any) -> None:
+        """Remember what to stop."""
+        self.session = session
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Count the seconds of a part of a test."""
+        self.left -= report.duration
+        if self.left < 0:
+            self.session.shouldstop = "the time is over"
 
 
 class Tests:

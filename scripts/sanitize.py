@@ -2,7 +2,7 @@
 
 Two builds: Address and UndefinedBehavior together (with casts of floating point out of range, which plain
 UndefinedBehavior leaves out), and Thread. Under each: the kernel tests, the contract of the maps that use most of the
-core, and for some seconds the fuzzer of the core. The first report ends the process that made it, and this script.
+core, and for some seconds the fuzzers of the core. The first report ends the process that made it, and this script.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import argparse
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import nanobind
@@ -22,10 +23,12 @@ BUILDS = {
 }
 KERNEL_TESTS = [
     "tests/core",
+    "tests/kept/test_kept_core.py",
     "tests/maps/scaling/test_linear_kernels.py",
     "tests/maps/test_density_kernels.py",
     "tests/metrics/test_metric_kernels.py",
 ]
+QUIETLY = ("-q", "-x", "-p", "no:cacheprovider")
 # One map of each family of kernels.
 FAMILIES = ("ets", "vector", "matrix-odir", "isotonic-s", "platt-s", "imax-cw", "hoki", "iop", "bts")
 CONTRACT = " or ".join(f"keeps_the_contract[{name}-" for name in FAMILIES)
@@ -33,7 +36,7 @@ OPTIONS = {
     # Python itself never gives back all of its memory, and asks for more than there is where a test wants that.
     "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:abort_on_error=0",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
-    "TSAN_OPTIONS": f"halt_on_error=1:suppressions={ROOT / 'scripts' / 'tsan.supp'}",
+    "TSAN_OPTIONS": f"halt_on_error=1:allocator_may_return_null=1:suppressions={ROOT / 'scripts' / 'tsan.supp'}",
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
@@ -78,14 +81,19 @@ def build(name: str) -> Path:
 
 
 def run(name: str, package: Path, module: str, *arguments: str) -> None:
-    """Run a module under the sanitizers' libraries; raise where it fails."""
+    """Run a module under the sanitizers' libraries; raise where it fails, or where a fuzzer says what it found."""
     libraries = [
         subprocess.check_output(["gcc", f"-print-file-name={lib}"], text=True).strip() for lib in BUILDS[name][1]
     ]
     environment = {**os.environ, **OPTIONS, "LD_PRELOAD": " ".join(libraries), "PYTHONMALLOC": "malloc"}
     start = START.format(package=str(package), root=str(ROOT), argv=[module, *arguments], hidden=HIDDEN[name])
-    print(f"{name}: {module} {' '.join(arguments)}", flush=True)
-    subprocess.run([sys.executable, "-c", start], cwd=ROOT, env=environment, check=True)
+    print(f"{time.strftime('%H:%M:%S')} {name}: {module} {' '.join(arguments)}", flush=True)
+    fuzzes = module == "fuzz.worker"
+    out = subprocess.PIPE if fuzzes else None
+    done = subprocess.run([sys.executable, "-c", start], cwd=ROOT, env=environment, stdout=out, text=True)
+    found = done.stdout.strip() if fuzzes else ""
+    if done.returncode or found:
+        raise SystemExit(f"{name}: {module} {' '.join(arguments)} ended with {done.returncode}\n{found}")
 
 
 def main() -> None:
@@ -100,21 +108,13 @@ def main() -> None:
         package = build(name)
         place = package / "place"
         place.write_bytes(bytes(8))
-        run(name, package, "fuzz.worker", "kernels", str(arguments.seed), "0", str(arguments.seconds), str(place))
-        run(name, package, "pytest", "-q", "-x", "-p", "no:cacheprovider", *KERNEL_TESTS)
+        for fuzzer in ("kernels", "calls"):
+            given = (fuzzer, str(arguments.seed), "0", str(arguments.seconds / 2), str(place))
+            run(name, package, "fuzz.worker", *given)
+        run(name, package, "pytest", *QUIETLY, *KERNEL_TESTS)
         if not arguments.quick:
-            run(
-                name,
-                package,
-                "pytest",
-                "-q",
-                "-x",
-                "-p",
-                "no:cacheprovider",
-                "tests/contract/test_contract.py",
-                "-k",
-                CONTRACT,
-            )
+            run(name, package, "pytest", *QUIETLY, "tests/contract/test_contract.py", "-k", CONTRACT)
+    print(f"{time.strftime('%H:%M:%S')} nothing found")
 
 
 if __name__ == "__main__":

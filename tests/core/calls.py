@@ -3,6 +3,7 @@
 import ast
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ def signatures():
     """Return each kernel's arguments with their types, from the stub."""
     stub = Path(calibrant.__file__).parent / "_core.pyi"
     functions = [node for node in ast.parse(stub.read_text()).body if isinstance(node, ast.FunctionDef)]
-    return {f.name: {a.arg: ast.unparse(a.annotation) for a in f.args.args} for f in functions}
+    return {f.name: {a.arg: ast.unparse(a.annotation) if a.annotation else "" for a in f.args.args} for f in functions}
 
 
 KERNELS = sorted(signatures())
@@ -24,7 +25,7 @@ KERNELS = sorted(signatures())
 class Call:
     """Arguments for kernels: n rows of k classes in two groups, where there are two, and m of anything else."""
 
-    def __init__(self, n=12, k=5, m=7, kind=np.float64, seed=0, weighted=True):
+    def __init__(self, n=12, k=5, m=7, kind: Any = np.float64, seed=0, weighted=True):
         self.n, self.k, self.m, self.kind = n, k, m, kind
         self.g = min(2, k)
         self.rng = np.random.default_rng([n, k, m, seed])
