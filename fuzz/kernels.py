@@ -88,6 +88,7 @@ OWN_SHAPES: dict[tuple[str, str], tuple[str | int, ...]] = {
     ("finish_class_kernels", "out"): ("n", "g"),
     ("spread_confidence", "betas"): ("g", "m"),
     ("cell_sums", "shift"): ("c",),
+    ("cell_sums", "out"): ("c", 2),
     **{(f, "weights"): ("k+1", "k") for f in ("matrix_sums", "matrix_blocks", "matrix_moment", "matrix_along")},
     ("logistic_sums", "targets"): ("g", 2),
 }
@@ -135,13 +136,13 @@ def _fit_together(rng: Rng, name: str, arguments: dict[str, Any], sizes: Sizes, 
         )
     if name == "cell_sums":
         bits = int(rng.integers(1, 8))
-        arguments |= {"bits": bits, "group_count": g, "cells": g << bits, "first": None, "shift": None}
+        arguments |= {"bits": bits, "group_count": g, "first": None, "shift": None, "out": np.zeros((g << bits, 2))}
         arguments["groups"] = rng.integers(-1, g, k)
         if rng.random() < 0.5:
             fine = int(rng.integers(0, 4))
             arguments["first"] = (np.arange(g << bits) << fine).astype(np.int32)
             arguments["shift"] = np.full(g << bits, 32 - bits - fine, np.int32)
-            arguments["cells"] = g << (bits + fine)
+            arguments["out"] = np.zeros((g << (bits + fine), 2))
     elif name == "keep_shares" and m and k:
         arguments["packed"], arguments["reach"] = _core.pack_noise(rng.normal(size=(k, m)).astype(kind))
         arguments["draws"] = m
@@ -160,7 +161,7 @@ def _fit_together(rng: Rng, name: str, arguments: dict[str, Any], sizes: Sizes, 
     elif name == "add_class_kernels":
         arguments |= {"first": 0, "sums": np.zeros((n, len(arguments["starts"]) - 1))}
     elif name == "add_linear_mixture":
-        panel = 128 // np.dtype(kind).itemsize
+        panel = 64 // np.dtype(kind).itemsize
         widths = rng.choice([1, k, k + 1], sizes["g"])
         size = sum(k if w == 1 else w * (-(-k // panel) * panel) for w in widths)
         arguments |= {"columns": widths.astype(np.int64), "weights": rng.normal(size=size).astype(kind)}
