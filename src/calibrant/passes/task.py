@@ -87,4 +87,5 @@ def run_tasks(tasks: Sequence[Task], blocks: Iterable[Block]) -> list[Any]:
     running = Running(tasks)
     for block in blocks:
         running.see(block)
+        del block  # before the next is made
     return running.found

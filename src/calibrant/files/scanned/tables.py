@@ -27,6 +27,11 @@ from ..text_tables import csv_table, csv_text_rows, jsonl_table
 
 __all__ = ["arrow_batches", "batch_of_table", "empty_batch", "record_batches", "text_batches", "wanted_columns"]
 
+_DECODED = 4  # times its size that a batch of Parquet takes while it is decoded: levels, and values as they grow
+_TEXT = 8  # times its size as numbers that a batch of text takes: a cell is an object of some 70 bytes
+_FEW = 64  # rows that are read at once, whatever they take
+_AHEAD = 1 << 22  # bytes of a Parquet file that are read ahead, of all columns together
+
 
 def batch_of_table(table: Table, names: Names, origin: Origin) -> Batch:
     """Return the rows of a table, or of one part of its split, as a batch."""
@@ -115,22 +120,44 @@ def _record_batches(path: str, names: Names, rows: int, whole: bool) -> Iterator
     if path.lower().endswith(".parquet"):
         parquet = pyarrow_module(f"reading {path}", "pyarrow.parquet")
         with parquet.ParquetFile(path) as file:
-            wanted = None if whole else wanted_columns(path, file.schema_arrow.names, names, file.schema_arrow)
-            yield from file.iter_batches(batch_size=rows, columns=wanted)
+            schema, columns = file.schema_arrow, len(file.schema)
+            wanted = None if whole else wanted_columns(path, schema.names, names, schema)
+        # Without a buffer of their own, columns of a group of rows are read whole: as large as the file may be.
+        buffered = {"buffer_size": max(_AHEAD // columns, 4096), "pre_buffer": False}
+        with parquet.ParquetFile(path, **buffered) as file:
+            yield from file.iter_batches(batch_size=max(min(rows, _FEW), rows // _DECODED), columns=wanted)
             if whole and not file.metadata.num_rows:
                 yield _empty(file.schema_arrow)
         return
     ipc, arrow = pyarrow_module(f"reading {path}", "pyarrow.ipc"), pyarrow_module(f"reading {path}", "pyarrow")
-    with arrow.memory_map(path) as mapped:
-        is_file = mapped.read(6) == b"ARROW1"
-        mapped.seek(0)
-        reader = ipc.open_file(mapped) if is_file else ipc.open_stream(mapped)
-        parts = (reader.get_batch(i) for i in range(reader.num_record_batches)) if is_file else iter(reader)
-        for large in parts:
-            for start in range(0, large.num_rows, rows):
-                yield large.slice(start, rows)
-        if whole and is_file and not reader.num_record_batches:
-            yield _empty(reader.schema)
+    with arrow.OSFile(path) as file:
+        if file.read(6) != b"ARROW1":
+            file.seek(0)
+            for large in ipc.open_stream(file):
+                yield from (large.slice(start, rows) for start in range(0, large.num_rows, rows))
+            return
+        reader = ipc.open_file(file)
+        count, schema = reader.num_record_batches, reader.schema
+    if whole and not count:
+        yield _empty(schema)
+    for number in range(count):
+        yield from _slices(lambda i=number: ipc.open_file(arrow.memory_map(path)).get_batch(i), rows)
+
+
+def _slices(mapped: Callable[[], Any], rows: int) -> Iterator[Any]:
+    """Yield so many rows at a time of a batch that is mapped anew for each: what was read of a map stays in memory."""
+    arrow = pyarrow_module("reading tables", "pyarrow")
+    before, start = arrow.total_allocated_bytes(), 0
+    large = mapped()
+    unpacked = arrow.total_allocated_bytes() > before  # a compressed batch is in memory as a whole
+    total = large.num_rows
+    while start < total:
+        large = mapped() if large is None else large
+        part = large.slice(start, rows)
+        large = large if unpacked else None
+        yield part
+        del part
+        start += rows
 
 
 def _empty(schema: Any) -> Any:
@@ -156,6 +183,7 @@ def wanted_columns(path: str, columns: Sequence[str], names: Names, schema: Any)
 
 def text_batches(path: str, names: Names, rows: int) -> Iterator[Batch]:
     """Yield the batches of a .csv, .tsv or .jsonl file, with .gz behind or without."""
+    rows = max(min(rows, _FEW), rows // _TEXT)
     is_json = ".jsonl" in path.lower() or ".ndjson" in path.lower()
     make: Callable[[Any, str, Names, int], Iterator[tuple[Table, int]]] = _json_tables if is_json else _csv_tables
     try:
