@@ -29,6 +29,7 @@ MORE = {
         "test_columns.py",
         "test_saturation.py",
         "test_half_precision.py",
+        "kept/test_kept_validation.py",
     ),
     "maps": (  # whose formulas are tested where they are shipped, and whose promises and states for all at once
         "maps",
