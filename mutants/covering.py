@@ -38,12 +38,20 @@ MORE = {
         "files/test_invariants.py",
         "kept/test_kept_maps.py",
         "kept/test_kept_kernels.py",
+        "kept/test_kept_blocks.py",
     ),
-    "metrics": ("metrics", "kept/test_kept_metrics.py", "kept/test_kept_cells.py", "kept/test_kept_signatures.py"),
+    "metrics": (
+        "metrics",
+        "kept/test_kept_options.py",
+        "kept/test_kept_blocks.py",
+        "kept/test_kept_metrics.py",
+        "kept/test_kept_cells.py",
+        "kept/test_kept_signatures.py",
+    ),
     "cells": ("cells", "kept/test_kept_cells.py"),
     "fits": ("fits", "kept/test_kept_solvers.py", "kept/test_kept_maps.py"),
     "operators": ("operators", "exports/test_operators.py", "kept/test_kept_operators.py"),
-    "passes": ("passes", "scanning/test_sources.py", "test_scanning.py"),
+    "passes": ("passes", "kept/test_kept_blocks.py", "scanning/test_sources.py", "test_scanning.py"),
 }
 KEPT = "tests/kept/"
 OF_ALL = "tests/kept/test_kept_signatures.py"  # looks at every public name and runs none of their lines
