@@ -50,7 +50,7 @@ MORE = {
     ),
     "cells": ("cells", "kept/test_kept_cells.py"),
     "fits": ("fits", "kept/test_kept_solvers.py", "kept/test_kept_maps.py"),
-    "operators": ("operators", "exports/test_operators.py", "kept/test_kept_operators.py"),
+    "operators": ("operators", "kept/test_kept_lifts.py", "exports/test_operators.py", "kept/test_kept_operators.py"),
     "passes": ("passes", "kept/test_kept_blocks.py", "scanning/test_sources.py", "test_scanning.py"),
 }
 KEPT = "tests/kept/"
