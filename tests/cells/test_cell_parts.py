@@ -165,6 +165,40 @@ def test_summed_cells_cannot_be_worth_less_than_a_row_or_more_than_all(squares):
     assert SummedCells.from_dict(fine).pairs.rows == pytest.approx(1.0)
 
 
+LIMITS = {
+    "a weight": (1, (1.1e-100, 0.9e100), (1e-100, 1e100, 0.0, -1.0)),
+    "a score": (0, (-1e-6, 0.0, 1.0, 1 + 1e-6), (-2e-6, 1 + 2e-6, np.nan)),
+    "events": (2, (0.0, 2.0, 2 * (1 + 1e-6)), (-1e-9, 2 * (1 + 2e-6))),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_summed_cells_are_taken_to_their_limits_and_refused_beyond(name):
+    place, good, bad = LIMITS[name]
+    for values, fine in ((good, True), (bad, False)):
+        for value in values:
+            table = [[0.5], [2.0], [1.0], [4.0]]
+            table[place] = [value]
+            if name == "a weight":
+                table[2:] = [[0.0], [value * value]]
+            told = {"table": table, "exact": True, "bins": 15}
+            if fine:
+                assert SummedCells.from_dict(told).table[place, 0] == value
+                continue
+            with pytest.raises(CalibrantError, match="no table of summed cells"):
+                SummedCells.from_dict(told)
+
+
+@pytest.mark.parametrize(("bins", "good"), [(0, False), (1, True), (10**6, True), (10**6 + 1, False), (15.0, False)])
+def test_summed_cells_have_a_number_of_bins(bins, good):
+    told = {"table": [[0.5], [2.0], [1.0], [4.0]], "exact": False, "bins": bins}
+    if good:
+        assert SummedCells.from_dict(told).bins == bins
+        return
+    with pytest.raises(CalibrantError, match="no table of summed cells"):
+        SummedCells.from_dict(told)
+
+
 def test_a_logistic_fit_of_one_number_is_its_log_odds():
     found = fit_logistic(np.ones((2, 1)), np.array([3.0, 6.0]), np.array([10.0, 20.0]))
     assert found.theta[0] == pytest.approx(np.log(9 / 21))

@@ -78,3 +78,13 @@ def test_what_losses_have_in_common_does_not_make_them_uncertain():
     truth = weights @ expit(1.2 + 0.05 * np.sqrt((noise**2).sum()) * nodes) / weights.sum()
     shares = likely_best(LossMoments.of(np.stack([losses, other], axis=1), np.ones(400)), np.zeros(2))
     np.testing.assert_allclose(shares[0], truth, atol=0.01)
+
+
+def test_of_more_than_twenty_maps_that_are_equally_good_none_is_dropped_for_its_small_share():
+    """Each deserves less than a twentieth: the largest are kept, and nothing is divided by nothing."""
+    count = 40
+    apart = np.eye(count) - 1 / count
+    moments = LossMoments(1.0, np.zeros(count), np.zeros((count, count)), np.abs(apart))
+    np.testing.assert_allclose(likely_best(moments, np.zeros(count)), np.full(count, 1 / count), rtol=1e-9)
+    costs = np.r_[np.zeros(count - 1), 1e-3]
+    np.testing.assert_allclose(likely_best(moments, costs), np.r_[np.full(count - 1, 1 / (count - 1)), 0.0], rtol=1e-9)

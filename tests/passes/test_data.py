@@ -9,7 +9,7 @@ from calibrant import TemperatureScaling
 from calibrant.passes import Block, Rows, in_memory, in_stream
 from calibrant.passes.engines import memory
 from calibrant.passes.statistic import Largest, merge
-from calibrant.passes.survey import SampleSize, survey_of
+from calibrant.passes.survey import SampleSize, judged_rows, survey_of
 
 
 def rows(n=500, k=4, seed=0, weights=True):
@@ -170,3 +170,9 @@ def test_surveys_of_parts_add_up_to_that_of_the_whole():
         np.testing.assert_allclose(rest.counts, left.counts)
     np.testing.assert_array_equal(together.cells, whole.cells)
     np.testing.assert_array_equal(together.pilot(50, 4).labels, whole.pilot(50, 4).labels)
+
+
+def test_as_many_rows_judge_a_fit_as_have_two_million_scores():
+    """But no fewer than 2,048 and no more than 65,536."""
+    rows = {1: 65536, 2: 65536, 32: 65536, 33: 63550, 64: 32768, 1000: 2097, 1024: 2048, 1025: 2048, 100_000: 2048}
+    assert {columns: judged_rows(columns) for columns in rows} == rows
