@@ -7,7 +7,9 @@ from tests.kept.test_kept_metrics import COMMON, COUNTS, FEW, FRACTIONS, MANY, R
 
 from calibrant import metrics
 from calibrant.errors import CalibrantError
+from calibrant.metrics.inference.class_test import class_wise_pvalue
 from calibrant.metrics.inference.kernel_test import drawn_labels, kernel_features, label_steps
+from calibrant.metrics.views.forecasts import read
 
 RAW = np.random.default_rng(2).integers(0, 3, MANY[1].shape).astype(float)
 HALVES = np.round(MANY[1] * 4) / 4 + np.eye(4)[MANY[1].argmax(1)] * (1 - (np.round(MANY[1] * 4) / 4).sum(1))[:, None]
@@ -117,6 +119,29 @@ def test_tests_of_all_classes(of):
         for view in ("pooled", 1) if method != "skce" else ("top_label",):
             found = told(metrics.calibration_test, y, p, method=method, view=view, resamples=99, **more)
             check("options", f"test, {of}, {method}, {view}", {"found": found})
+
+
+@pytest.mark.parametrize("n", [60, 350])
+@pytest.mark.parametrize("weights", ["plain", "counts", "fractions"])
+def test_all_classes_at_once(n, weights):
+    """Few rows of clusters share random numbers, many share random signs; a weight is as many rows of its cluster."""
+    y, p = MANY[0][:n], MANY[1][:n] ** 0.8 / (MANY[1][:n] ** 0.8).sum(axis=1, keepdims=True)
+    w = {"plain": None, "counts": COUNTS[:n], "fractions": FRACTIONS[:n]}[weights]
+    clusters = np.arange(n) // 3
+    found = {}
+    for name, forecasts in (("apart", read(y, p, w)), ("together", read(y, p, w).clustered(clusters))):
+        found[name] = [
+            class_wise_pvalue(forecasts, 399, np.random.default_rng(s), bins) for s in (0, 1) for bins in (5, 15)
+        ]
+    check("options", f"all classes, {n}, {weights}", found)
+
+
+def test_a_weight_is_as_many_rows_of_its_cluster():
+    (y, p), clusters, counts = MANY, np.arange(350) // 3, COUNTS[:350].astype(int) + 1
+    rows = np.repeat(np.arange(350), counts)
+    weighed, repeated = read(y, p, counts).clustered(clusters), read(y[rows], p[rows]).clustered(clusters[rows])
+    pvalues = [class_wise_pvalue(one, 399, np.random.default_rng(0)) for one in (weighed, repeated)]
+    assert pvalues[0] == pvalues[1]
 
 
 def test_kernel_features_and_drawn_labels():
