@@ -101,12 +101,14 @@ that of `emax` and `mce`, which are the largest gap of the rows at hand, is the 
 samples knows a share of 95 % to 1.1 points, one of 100 to 2.2, one of 20 to 4.9.
 
 Intervals of errors that cannot be negative cover more than 97 % where the truth is 0: the lower end is 0
-unless the test rejects, and the upper end is honest about what remains possible. That is by design, as
+unless the test rejects, and the upper end is honest about what remains possible. That is by design, and so is it with
+small errors in few rows, with `mce` and `emax`, whose ends hold at all places at once, and with exact intervals of few
+events. Such intervals are marked `wide`, and text, command line, JSON and pages say so. By design, too,
 is the width of the usual interval of observed over expected, which treats the sum of the scores as
 fixed. `variational_error` and its two sides estimate what a cross-fitted curve can show, less than the error on
 average; their interval is of the error. `emax` has the ends of the smooth curve's band.
 
-Where fewer than 20 rows have the rarer outcome, the note of a figure says that its interval may be short;
+Where fewer than 20 rows have the rarer outcome, the note of a figure says that its interval may be short, or wide;
 where fewer than five do, or were expected to by the scores while fewer than ten do, losses, areas and net benefit
 have none. While five that were seen were enough, intervals were offered in 12 % of samples of 50 rows with 2.5 events
 expected, those that showed more than usual, and covered 76 % there.

@@ -1,8 +1,12 @@
 """Intervals cover where there is nothing to find, where events are rare, and where a bin has two rows."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.special import expit, logit
+from scipy.stats import binom
 
 from calibrant.cells.logit_spline import logit_spline
 from calibrant.cells.pairs import Pairs
@@ -25,8 +29,11 @@ from calibrant.metrics import (
 from calibrant.metrics.inference.bounds import largest_error, largest_gap_interval
 from calibrant.metrics.inference.class_test import class_wise_pvalue
 from calibrant.metrics.inference.clustered import clusters_of
+from calibrant.metrics.inference.intervals import wide_words
 from calibrant.metrics.inference.means import loss_interval, mean_interval, share_interval
 from calibrant.metrics.views.forecasts import read
+
+ROOT = Path(__file__).parents[2]
 
 
 def calibrated(rng, n, prevalence):
@@ -319,3 +326,36 @@ def test_losses_have_an_interval_by_what_was_expected_too():
         assert all((found[name].low is not None) == offered for name in figures)
         assert offered or "rarer outcome" in found["brier"].note
     assert "expect only 2.5 of 50 rows" in measure((np.arange(50) < 6) * 1, np.full(50, 0.05)).figures["brier"].note
+
+
+def _over_covering() -> set[str]:
+    """Figures whose 95 % intervals hold more than 97 % somewhere, by more than chance (as the page judges it)."""
+    record = json.loads((ROOT / "docs/evidence/coverage.json").read_text())
+    counts = [(name, count) for cell in record.values() for name, count in cell.items() if not name.startswith("test ")]
+    return {name for name, (_, offered, hit) in counts if offered >= 40 and binom.sf(hit - 1, offered, 0.97) < 0.025}
+
+
+def test_figures_that_hold_more_often_than_they_claim_say_so():
+    """Those of the evidence page, and no others: ``wide``, a note, or, of groups, that they have too few rows."""
+    y, p = calibrated(np.random.default_rng(1), 60, 0.05)
+    few = {name: bootstrap(name, y, p, resamples=39) for name in _over_covering() - {"cwece", "gaps of groups"}}
+    said = {name for name, found in few.items() if found.wide}
+    assert said | {"cwece", "gaps of groups", "calibration_intercept"} >= _over_covering()
+    assert "or wide" in few["calibration_intercept"].note
+    rng = np.random.default_rng(0)
+    q = rng.dirichlet(np.ones(3), 400)
+    labels = (q.cumsum(axis=1) > rng.random((400, 1))).argmax(axis=1)
+    found = measure(labels, q, resamples=39)
+    assert {name for name, one in found.figures.items() if one.wide} == set(found.figures) - {
+        "accuracy",
+        "brier",
+        "nll",
+    }
+    scores = rng.uniform(0.5, 0.7, 4000)
+    many = measure((rng.random(4000) < 0.3).astype(int), scores, resamples=39, profile="risk")
+    assert [name for name, one in many.figures.items() if one.wide] == ["emax"]
+    assert many.wide == "intervals of emax hold more often than 95 %"
+    assert many.wide in repr(many)
+    loss = bootstrap("brier", [0, 1] * 20, [0.0, 1.0] * 20)  # from 0 on, and no error of calibration
+    assert (loss.low, loss.wide) == (0, False)
+    assert wide_words({"brier": loss}) == ""

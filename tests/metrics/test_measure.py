@@ -149,12 +149,12 @@ def test_curves_are_consistent(found):
 
 def test_the_printed_table_says_why_an_estimate_lies_outside_its_interval(found):
     m = found[0]
-    beside = replace(m.metrics["cwece"], low=0.0, high=0.001).explained()
+    beside = replace(m.metrics["cwece"], low=0.0, high=0.001, wide=True).explained()
     shown = repr(replace(m, metrics={**m.metrics, "cwece": beside}))
     assert shown.count("* chance alone") == 1
     assert "tested that the top label's probabilities are true" in shown
-    assert "errors from 0 on hold more often than 95 %" in shown
-    sure = {name: replace(told, low=told.estimate / 2) for name, told in m.metrics.items()}
+    assert "errors that begin at 0 and of mce hold more often than 95 %" in shown
+    sure = {name: replace(told, low=told.estimate / 2, wide=False) for name, told in m.metrics.items()}
     assert "hold more often" not in repr(replace(m, metrics=sure))
     assert json.loads(json.dumps(replace(m, metrics={"cwece": beside}).to_dict()))["metrics"]["cwece"]["note"]
 

@@ -190,7 +190,7 @@ def _each_event(data: Dataset, rows: Rows, fitted: Calibrator | None) -> NDArray
 def plain_figures(found: Measurement) -> dict[str, Any]:
     """Return figures with intervals, the test and the verdict as plain values."""
     figures = {
-        name: {"value": i.estimate, "low": i.low, "high": i.high, "norm": i.norm, "note": i.note}
+        name: {"value": i.estimate, "low": i.low, "high": i.high, "norm": i.norm, "note": i.note, "wide": i.wide}
         for name, i in found.figures.items()
     }
     test = {name: getattr(found.test, name) for name in ("tested", "statistic", "pvalue", "floor")}
@@ -202,6 +202,7 @@ def plain_figures(found: Measurement) -> dict[str, Any]:
         "shape": found.shape,
         "confidence": found.confidence,
         "metrics": figures,
+        "wide": found.wide,
         "test": test,
         **({} if found.profile == "default" else {"profile": found.profile}),
         **({} if found.labels is None else {"labels": plain(found.labels.to_dict())}),

@@ -10,7 +10,7 @@ from ..errors import count_of
 from .decisions.net_benefit import DecisionCurve
 from .estimators.curves import ReliabilityCurve, SmoothCurve, plain
 from .inference.group_test import GroupFindings
-from .inference.intervals import Interval
+from .inference.intervals import Interval, wide_words
 from .inference.testing import CalibrationTest
 from .labelled import LabelFindings
 
@@ -112,6 +112,11 @@ class Measurement:
         """The rate and the metrics, by name."""
         return {self.rate_name: self.rate, **self.metrics}
 
+    @property
+    def wide(self) -> str:
+        """Which intervals hold more often than they claim, in words; empty where none does."""
+        return wide_words(self.figures, *({} if self.labels is None else self.labels.labels).values())
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain lists, strings and numbers; numbers that are not finite as their names."""
         found = {
@@ -151,8 +156,7 @@ class Measurement:
             mark = f" {'*' * (1 + notes.index(found.note))}" if found.note else ""
             lines.append(f"  {name:<{wide}}{found.norm or '':>5}{found.shown:>9}   {found.brackets}{mark}")
         lines += [f"  {'*' * (1 + i)} {note}" for i, note in enumerate(notes)]
-        if any(found.norm and found.low == 0 for found in self.figures.values()):
-            lines.append(f"  intervals of errors from 0 on hold more often than {level} % where nothing is wrong")
+        lines += [f"  {self.wide}"] * bool(self.wide)
         lines += ["", f"  mean score {self.confidence:.4f}; {self.test}"]
         if self.labels is not None:
             lines += ["", f"  all entries above, by label below; {self.labels.missing:,} outcomes are not known"]

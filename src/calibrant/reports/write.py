@@ -7,7 +7,7 @@ import os
 import platform
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from ..errors import CalibrationWarning, InvalidInput
 from ..files.atomic import replacing
 from ..metrics import brier_decomposition
 from ..metrics.estimators.curves import ReliabilityCurve, reliability_curve
+from ..metrics.inference.intervals import wide_words
 from ..metrics.measurement import Measurement
 from ..metrics.measuring import measure
 from ..metrics.table import meanings_of
@@ -167,6 +168,8 @@ def _page(result: Any, context: Context) -> dict[str, Any]:
         "profile": _profile(before) if after is None else Markup(""),
         "trying": trying(_to_try(comparison, after, fitted), context.class_names),
         "key": [row for row in figures if row[0] in KEY],
+        "key_wide": _wide(row for row in figures if row[0] in KEY),
+        "wide": _wide(figures),
         "notes": list(dict.fromkeys(i.note for _, *pair in figures for i in pair if i is not None and i.note)),
         "meanings": {} if before is None else meanings_of(before.is_event),
         "decompositions": decompositions,
@@ -182,6 +185,13 @@ def _page(result: Any, context: Context) -> dict[str, Any]:
         "versions": {"calibrant": __version__, "numpy": np.__version__, "python": platform.python_version()},
         "numbers": _numbers(before, after, comparison, context),
     }
+
+
+def _wide(figures: Iterable[tuple[str, Any, Any]]) -> str:
+    """Which intervals of a table hold more often than they claim, as the end of a sentence."""
+    rows = [(name, pair) for name, *pair in figures]
+    words = wide_words(*({name: pair[i] for name, pair in rows if pair[i] is not None} for i in (0, 1)))
+    return f"; {words}" if words else ""
 
 
 def _to_try(comparison: Comparison | None, after: Measurement | None, fitted: Calibrator | None) -> Calibrator | None:
@@ -200,14 +210,17 @@ def _profile(found: Measurement | None) -> Any:
     if found is None:
         return Markup("")
     smooth, decisions, groups = found.smooth, found.decisions, found.group_findings
+    by_group = [(name, dict(list(part.figures.items())[:6])) for name, part in found.groups.items()]
     page = {
         "smooth": None if smooth is None else smooth_marks(smooth),
         "cut": smooth is not None and shown_span(smooth) < 1,
         "decision": None if decisions is None else decision_marks(decisions),
         "groups": None if groups is None else group_marks(groups),
         "findings": groups,
-        "by_group": [(name, dict(list(part.figures.items())[:6])) for name, part in found.groups.items()],
+        "by_group": by_group,
+        "by_group_wide": wide_words(*(figures for _, figures in by_group)),
         "labels": found.labels,
+        "labels_wide": "" if found.labels is None else wide_words(*found.labels.labels.values()),
         "checklist": checklist(found) if found.profile == "risk" else [],
         "level": round(100 * found.rate.confidence),
     }
@@ -342,6 +355,8 @@ def _numbers(
 
 
 def _short(measured: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the steps of the classes, and their edges, which are those of the whole."""
     for curve in measured["class_curves"]:
         curve.pop("isotonic")
+        curve.pop("edges")
     return measured

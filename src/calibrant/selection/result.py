@@ -20,7 +20,7 @@ __all__ = ["Comparison", "Curve", "Estimate", "Row"]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure with its standard error; the interval covers 95 %."""
+    """A figure with its standard error, low and high 1.96 of them away; of errors, which chance raises, no interval."""
 
     value: float
     error: float

@@ -69,6 +69,8 @@ def print_comparison(found: Any) -> None:
         }
         rows.append((mark + row.name, *figures, *(rest[name] for name in last)))
     print_table(("  map", *shown, *last), rows)
+    if any(shown[name] for name in shown if name not in found.rows[0].against_best):  # no means of rows: errors
+        print_words("± of calibration errors is that of the estimate, which chance raises")
     if found.curves:
         _print_curves(found.curves)
 

@@ -94,6 +94,8 @@ def _print(file: str, name: str, part: dict[str, Any], event: str | None) -> Non
     print_table(("", "norm", "value", "95 % interval"), rows)
     for note in notes:
         print_words(f"{_stars({'note': note}, notes).strip()} {note}")
+    if part["wide"]:
+        print_words(part["wide"])
     print_words(f"\n{part['verdict']}")
     if "labels" in part:
         _print_labels(part["labels"])
@@ -101,6 +103,8 @@ def _print(file: str, name: str, part: dict[str, Any], event: str | None) -> Non
         print_words("")
         head = ("group", "rows", "seen - said", "interval of all together", "strays, sd", "p")
         print_table(head, [_group(row) for row in part["groups"]["rows"]])
+        if any(row["small"] for row in part["groups"]["rows"]):
+            print_words("intervals of groups of too few rows hold more often than 95 %")
         print_words(f"\n{part['groups']['verdict']}")
 
 

@@ -11,7 +11,7 @@ from ...errors import count_of
 from ..gates import check_gates, parse_gates
 from ..main import COMMANDS
 from ..options import Run, choice, command_line, common, data_options, load_map, read_data, was_given, writable
-from ..output import print_json, print_table, print_words, say
+from ..output import print_json, print_wide_table, print_words, say
 
 __all__ = ["command"]
 
@@ -141,14 +141,15 @@ def _print(found: Any) -> None:
     print_words(found.verdict)
     print_words(found.advice)
     if len(found.streams) > 1:
-        head = ("", "rows", "observed", "expected", "gap", "from", "to", "log-odds off by", "log E", "")
+        head = ("", "rows", "observed", "expected", "gap", "at all times", "log-odds off by", "log E", "")
         body = [
             (
                 one.name,
                 f"{one.rows:,}",
                 f"{one.observed:,.6g}",
                 f"{one.expected:,.6g}",
-                *(f"{value:+.4f}" for value in (one.gap, one.low, one.high)),
+                f"{one.gap:+.4f}",
+                f"[{one.low:+.4f}, {one.high:+.4f}]",
                 one.offset_words,
                 f"{one.log_e:+.2f}",
                 "alarm" if one.blamed else "",
@@ -156,4 +157,5 @@ def _print(found: Any) -> None:
             for one in found.streams
         ]
         print_words("")
-        print_table(head, body)
+        print_wide_table(head, body)
+        print_words("intervals hold at all times at once, each for itself, and so more often at any one time")

@@ -48,4 +48,4 @@ def largest_gap_interval(
     said = score[seen] / weight[seen]
     least = np.maximum(0.0, np.maximum(said - high, low - said)).max()
     most = np.maximum(np.abs(said - low), np.abs(said - high)).max()
-    return Interval(estimate, float(least), float(most), confidence, np.nan, 0.0, "bins", "max")
+    return Interval(estimate, float(least), float(most), confidence, np.nan, 0.0, "bins", "max", wide=True)

@@ -46,7 +46,7 @@ def gap_law(name: str) -> Callable[..., Interval]:
         banded = name == "emax" and smoother == "spline"
         if banded:
             low, high = sampling.values[key][2:4, place].tolist()
-            found = replace(found, low=low, high=high, note="")
+            found = replace(found, low=low, high=high, note="", wide=True)
         found = with_evidence(found, evidence_of(None, pairs, confidence, sampling), pairs if norm else None)
         note = found.note or (ONE_PLACE if name == "emax" and not banded else "")
         how = "band" if banded else "drawn" if smoother == "spline" else "bootstrap"

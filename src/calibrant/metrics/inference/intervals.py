@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
 
@@ -12,7 +13,15 @@ from scipy.special import betaincinv, ndtri
 from ...errors import InvalidInput
 from ...parameters import Integer
 
-__all__ = ["Interval", "check_confidence", "check_resamples", "deviations_of", "drawn_pvalue", "frequency_interval"]
+__all__ = [
+    "Interval",
+    "check_confidence",
+    "check_resamples",
+    "deviations_of",
+    "drawn_pvalue",
+    "frequency_interval",
+    "wide_words",
+]
 
 _MOST_RESAMPLES = 100_000  # a p-value of 1e-5
 
@@ -41,6 +50,9 @@ class Interval:
         Of a calibration error: errors of different norms are different figures.
     note : str
         Why there is no interval, why it is so wide, or why the estimate lies outside it; else empty.
+    wide : bool
+        Whether such intervals hold more often than they claim (docs/evidence/coverage.md): those of errors that begin
+        at 0 as no test rejects, those of the largest gap, which hold at all places at once, exact ones of few events.
     """
 
     estimate: float
@@ -52,6 +64,7 @@ class Interval:
     method: str
     norm: int | str | None = None
     note: str = ""
+    wide: bool = False
 
     @property
     def outside(self) -> bool:
@@ -98,6 +111,15 @@ class Interval:
 
     def __str__(self) -> str:
         return f"{self.shown} {self.brackets}"
+
+
+def wide_words(*tables: Mapping[str, Interval]) -> str:
+    """Say once, below tables of figures, which intervals hold more often than they claim; nothing where none does."""
+    wide = [(name, found) for figures in tables for name, found in figures.items() if found.wide]
+    named = dict.fromkeys(name for name, found in wide if found.low != 0 or found.method == "clopper-pearson")
+    parts = ["of errors that begin at 0"] * any(name not in named for name, _ in wide)
+    parts += [f"of {' and '.join(named)}"] * bool(named)
+    return f"intervals {' and '.join(parts)} hold more often than {100 * wide[0][1].confidence:.3g} %" if wide else ""
 
 
 def _number(value: float) -> str:

@@ -72,13 +72,15 @@ def few_words(pairs: Pairs) -> str:
         return f"the scores expect only {_expected(pairs):.2g} of {pairs.rows:,.0f} rows to have the rarer outcome"
     if pairs.clusters is not None:
         return f"only {rarer(pairs):.0f} of {len(np.unique(pairs.clusters)):,} clusters have the rarer outcome"
-    return f"only {rarer(pairs):.3g} of {pairs.rows:,.0f} rows have the rarer outcome"
+    has = "has" if rarer(pairs) == 1 else "have"
+    return f"only {rarer(pairs):.3g} of {pairs.rows:,.0f} rows {has} the rarer outcome"
 
 
 def short_words(pairs: Pairs) -> str:
     """Say that intervals may be a little short, where fewer than 20 rows, or clusters, have the rarer outcome."""
-    few, what = rarer(pairs), "rows" if pairs.clusters is None else "clusters"
-    return f"only {few:.3g} {what} have the rarer outcome: so few may make the interval short" if few < SHORT else ""
+    few, what = rarer(pairs), "row" if pairs.clusters is None else "cluster"
+    who = f"{few:.3g} {what} has" if few == 1 else f"{few:.3g} {what}s have"
+    return f"only {who} the rarer outcome: so few may make the interval short, or wide" if few < SHORT else ""
 
 
 def share_ends(pairs: Pairs, confidence: float) -> tuple[float, float]:
@@ -92,7 +94,8 @@ def share_interval(pairs: Pairs, confidence: float) -> Interval:
     """Return how often the event happened, with the interval of `share_ends`."""
     share, rows = _share(pairs)
     error = float(np.sqrt(share * (1 - share) / rows))
-    return Interval(share, *share_ends(pairs, confidence), confidence, error, 0.0, "clopper-pearson")
+    wide = rarer(pairs) < FEW
+    return Interval(share, *share_ends(pairs, confidence), confidence, error, 0.0, "clopper-pearson", wide=wide)
 
 
 def _share(pairs: Pairs) -> tuple[float, float]:

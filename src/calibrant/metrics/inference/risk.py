@@ -130,7 +130,7 @@ def ratio_law(pairs: Pairs, confidence: float, sampling: Sampling) -> Interval:
         said = rate / estimate if estimate > 0 else float(np.average(pairs.scores, weights=pairs.weights))
         low, high = (end / said for end in share_ends(pairs, confidence))
         note = few_words(pairs)
-        return Interval(estimate, low, high, confidence, np.nan, 0.0, "clopper-pearson", note=note)
+        return Interval(estimate, low, high, confidence, np.nan, 0.0, "clopper-pearson", note=note, wide=True)
     error, reach = float(np.sqrt((1 - rate) / (rate * rows))), deviations_of(confidence)
     if pairs.clusters is not None:
         error, count = standard_error((pairs.outcomes - estimate * pairs.scores) / rate, pairs)

@@ -119,10 +119,11 @@ def with_evidence(found: Interval, pvalue: float, pairs: Pairs | None = None) ->
     if found.low is None or found.high is None:
         return found
     low = found.low if pvalue <= 1 - found.confidence else 0.0
+    tested = replace(found, low=low, wide=found.wide or low == 0)
     if pairs is None or rarer(pairs) >= FEW:
-        return replace(found, low=low).explained()
+        return tested.explained()
     high = max(found.high, largest_error(pairs, found.confidence, cast("Norm", found.norm)))
-    return replace(found, low=low, high=high, note=few_words(pairs))
+    return replace(tested, high=high, note=few_words(pairs))
 
 
 def evidence_of(forecasts: Any, pairs: Pairs | None, confidence: float, sampling: Sampling) -> float:
