@@ -38,7 +38,7 @@ def summed_up(gaps: Floats, share: Floats) -> tuple[float, ...]:
 def distances_of(pairs: Pairs, curve: Any) -> tuple[float, ...]:
     """Return mean, median, 90 % quantile and maximum over rows of |curve - score|."""
     cells = pairs.cells
-    gaps = np.abs(np.clip(curve.at(cells.scores), 0, 1) - cells.scores)
+    gaps = np.abs(curve.at(cells.scores) - cells.scores)
     return summed_up(gaps, cells.share)
 
 

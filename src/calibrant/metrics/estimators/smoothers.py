@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import CubicHermiteSpline
 from scipy.special import expit
 
 from ...cells.logistic import fit_logistic
-from ...cells.logit_spline import LogitSpline, _odds, grouped, logit_spline
+from ...cells.logit_spline import LogitSpline, _odds, logit_spline
 from ...cells.pairs import Cells, Pairs
 from ...errors import InvalidInput
 from ...parameters import is_one_of
@@ -19,7 +20,6 @@ __all__ = ["SMOOTHERS", "smoothed"]
 
 Floats = NDArray[np.float64]
 Curve = Callable[[Floats], Floats]
-_PLACES = 200  # at which a local fit is made; linear between
 # Harrell's quantiles of the knots.
 _RCS = {3: (0.1, 0.5, 0.9), 4: (0.05, 0.35, 0.65, 0.95), 5: (0.05, 0.275, 0.5, 0.725, 0.95)}
 
@@ -30,9 +30,9 @@ def smoothed(pairs: Pairs, smoother: str = "spline", like: Any = None) -> Any:
     Parameters
     ----------
     smoother : {"spline", "lowess", "loess", "rcs"}
-        "spline": our penalised spline of the log-odds. "lowess": local lines over ⅔ of the rows, without robustness
-        steps (rms' val.prob). "loess": local parabolas over ¾ of the rows (R's default). "rcs": a restricted cubic
-        spline of the log-odds with 4 knots at Harrell's quantiles ("rcs3", "rcs5" for others).
+        "spline": our penalised spline of the log-odds. "lowess" (that of rms' val.prob) and "loess" (with its
+        defaults): R's, to its digits, which may leave [0, 1]. "rcs": a restricted cubic spline of the log-odds with 4
+        knots at Harrell's quantiles ("rcs3", "rcs5" for others).
     like : curve, optional
         An earlier curve of the same rows, whose choices are taken over.
     """
@@ -45,10 +45,20 @@ class _Places:
     """A curve through places, linear between."""
 
     def __init__(self, places: Floats, values: Floats) -> None:
-        self.places, self.values = places, np.clip(values, 0.0, 1.0)
+        self.places, self.values = places, values
 
     def at(self, scores: Floats) -> Floats:
         return np.interp(scores, self.places, self.values)
+
+
+class _Cubes:
+    """A curve through places with given values and slopes, cubic between."""
+
+    def __init__(self, places: Any, values: Floats, slopes: Floats) -> None:
+        self.curve = CubicHermiteSpline(places, values, slopes)
+
+    def at(self, scores: Floats) -> Floats:
+        return self.curve(scores)
 
 
 class _Restricted:
@@ -65,20 +75,44 @@ def _spline(pairs: Pairs, like: LogitSpline | None) -> LogitSpline:
     return logit_spline(pairs, like=like)
 
 
-def _local(span: float, degree: int) -> Callable[[Pairs, Any], _Places]:
-    """Local polynomials of scores with tricube weights over the nearest share of the rows."""
+def _lowess(pairs: Pairs, like: Any) -> _Places:
+    """R's ``lowess(iter = 0)``: local lines over ⅔ of the rows, at places a hundredth of the range apart.
 
-    def fit(pairs: Pairs, like: Any) -> _Places:
-        cells = _by_score(pairs.cells)
-        steps = np.linspace(0, len(cells.scores) - 1, min(_PLACES, len(cells.scores))).round().astype(int)
-        even = np.searchsorted(cells.scores, np.linspace(cells.scores[0], cells.scores[-1], _PLACES))
-        places = cells.scores[np.unique(np.r_[steps, even])]
-        return _Places(places, np.array([_at(cells, x, span, degree) for x in places.tolist()]))
+    Each place is the last score within that reach of the one before, or the next where there is none.
+    """
+    cells = _by_score(pairs.cells)
+    x, places = cells.scores, [0]
+    while places[-1] < len(x) - 1:
+        last = int(np.searchsorted(x, x[places[-1]] + 0.01 * (x[-1] - x[0]), side="right")) - 1
+        places.append(max(places[-1] + 1, last))
+    return _Places(x[places], np.array([_local(cells, at, 2 / 3, 1)[0] for at in x[places].tolist()]))
 
-    return fit
+
+def _loess(pairs: Pairs, like: Any) -> _Cubes:
+    """R's ``loess``: local parabolas over ¾ of the rows at few vertices; cubes with their values and slopes between."""
+    cells = _by_score(pairs.cells)
+    vertices = _vertices(cells, 0.2 * 0.75)
+    values, slopes = np.array([_local(cells, at, 0.75, 2) for at in vertices]).T
+    return _Cubes(vertices, values, slopes)
 
 
-def _by_score(cells: Cells, most: int = 3000) -> Cells:
+def _vertices(cells: Cells, least: float) -> list[float]:
+    """Return R's vertices: the ends, half a percent of the range beyond, and medians of parts that have many rows."""
+    x, rows = cells.scores.tolist(), np.r_[0.0, np.cumsum(cells.weights)] * (cells.rows / cells.weights.sum())
+    fewest, beyond = np.floor(least * rows[-1] + 1e-9), 0.005 * max(x[-1] - x[0], 1e-3)  # R's, and of one score
+    found = [x[0] - beyond, x[-1] + beyond]
+    parts = [(1.0, rows[-1], *found)]
+    while parts:
+        first, last, low, high = parts.pop()
+        at = int(np.searchsorted(rows, np.floor((first + last) / 2 + 1e-9) - 1e-6)) - 1
+        middle = rows[at] + 1  # the first row of those tied there
+        if last - first + 1 > fewest + 1e-6 and middle >= first and low < x[at] < high:
+            found.append(x[at])
+            parts += [(first, middle, low, x[at]), (middle + 1, last, x[at], high)]
+    return sorted(found)
+
+
+def _by_score(cells: Cells, most: int = 20_000) -> Cells:
     """Join neighbours where there are many, at their mean score."""
     if len(cells.scores) <= most:
         return cells
@@ -89,7 +123,8 @@ def _by_score(cells: Cells, most: int = 3000) -> Cells:
     return Cells(scores, weights, np.add.reduceat(cells.outcomes, first))
 
 
-def _at(cells: Cells, x: float, span: float, degree: int) -> float:
+def _local(cells: Cells, x: float, span: float, degree: int) -> tuple[float, float]:
+    """Return value and slope at x of a local polynomial with tricube weights over the nearest share of the rows."""
     distance = np.abs(cells.scores - x)
     order = np.argsort(distance, kind="stable")
     within = np.cumsum(cells.weights[order])
@@ -98,24 +133,33 @@ def _at(cells: Cells, x: float, span: float, degree: int) -> float:
     reach = float(distance[order[min(np.searchsorted(within, wanted - 1e-9 * unit), len(order) - 1)]])
     if reach <= 0:
         same = distance <= 0
-        return float(cells.outcomes[same].sum() / cells.weights[same].sum())
-    kernel = np.clip(1 - (distance / reach) ** 3, 0.0, None) ** 3 * (distance < reach)
+        return float(cells.outcomes[same].sum() / cells.weights[same].sum()), 0.0
+    kernel = np.clip(1 - (distance / reach) ** 3, 0.0, None) ** 3
+    if degree == 1:  # R's lowess is 1 and 0 a thousandth before the ends
+        kernel = np.where(distance <= 0.001 * reach, 1.0, kernel) * (distance <= 0.999 * reach)
     w = kernel * cells.weights
-    if np.count_nonzero(w) <= degree:
-        return float((w @ cells.frequencies) / w.sum()) if w.sum() > 0 else float(cells.frequencies[order[0]])
+    if w.sum() <= 0:
+        return float(cells.frequencies[order[0]]), 0.0
+    spread = np.average((cells.scores - np.average(cells.scores, weights=w)) ** 2, weights=w) ** 0.5
+    crowded = degree == 1 and spread <= 0.001 * (cells.scores[-1] - cells.scores[0])  # R's lowess draws no line there
+    if crowded or np.count_nonzero(w) <= degree:
+        return float((w @ cells.frequencies) / w.sum()), 0.0
     design = ((cells.scores - x) / reach)[:, None] ** np.arange(degree + 1)
     normal = (design * w[:, None]).T @ design
     right = design.T @ (kernel * cells.outcomes)
-    return float(np.linalg.lstsq(normal, right, rcond=1e-10)[0][0])
+    theta = np.linalg.lstsq(normal, right, rcond=1e-10)[0]
+    return float(theta[0]), float(theta[1]) / reach
 
 
 def _rcs(count: int) -> Callable[[Pairs, Any], _Restricted]:
     def fit(pairs: Pairs, like: Any) -> _Restricted:
-        cells = grouped(pairs.cells, pairs.rows)
+        cells = _by_score(pairs.cells)
         x = _odds(cells.scores)
         knots = _weighted_quantiles(x, cells.weights, np.array(_RCS[count])) if like is None else like.knots
         basis = _restricted_basis(x, knots)
-        ridge = np.diag(np.r_[0.0, 0.0, np.full(basis.shape[1] - 2, 1e-4)])  # separable rows end finite
+        ridge = np.diag(
+            np.r_[0.0, 0.0, np.full(basis.shape[1] - 2, 1e-12)]
+        )  # separable rows end finite, others as in R
         fit = fit_logistic(basis, cells.outcomes, cells.weights, penalty=ridge)
         return _Restricted(knots, fit.theta)
 
@@ -148,8 +192,8 @@ def _restricted_basis(x: Floats, knots: Floats) -> Floats:
 
 SMOOTHERS: dict[str, Callable[[Pairs, Any], Any]] = {
     "spline": _spline,
-    "lowess": _local(2 / 3, 1),
-    "loess": _local(0.75, 2),
+    "lowess": _lowess,
+    "loess": _loess,
     "rcs": _rcs(4),
     "rcs3": _rcs(3),
     "rcs5": _rcs(5),
