@@ -108,3 +108,12 @@ def test_a_step_keeps_the_product_and_a_quarter_of_the_way():
     assert (w[0], x[0]) == pytest.approx((0.6, 0.4))  # t = .24
     w, x = VALLEY.reached(np.array([0.8]), omega, np.array([-1.0]))
     assert x[0] == pytest.approx(0.24 / 0.9)  # as far as both weights reach, beyond a quarter of .8
+
+
+def test_a_weight_that_only_rounding_left_is_none():
+    w, x = VALLEY.reached(np.array([0.8]), np.array([0.7, 0.2, 0.1]), np.array([0.1]))
+    assert x[0] == pytest.approx(0.56 / 0.9)
+    assert w[1] == 0.0
+    assert w.sum() == pytest.approx(1.0, abs=1e-15)
+    assert VALLEY._at(np.array([0.9, 0.0, 0.1]), np.nextafter(0.9, 0.0))[1] == 0.0
+    assert VALLEY._at(np.array([0.9, 0.0, 0.1]), 0.9 * (1.0 - 1e-11))[1] > 0.0

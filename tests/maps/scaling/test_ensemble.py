@@ -49,6 +49,22 @@ def test_no_point_of_a_dense_grid_is_better(loss, seed):
             assert ours <= loss_of(w[0] * a + w[1] * b + w[2] * u + 1e-300, y, loss) + 1e-9
 
 
+@pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+@pytest.mark.parametrize("seed", [20, 26, 30, 38])
+def test_every_order_of_the_rows_leads_to_one_optimum(seed):
+    """Where the weight of the scores as they are was 1e-16 by rounding, not zero, the search could not go on."""
+    rng = np.random.default_rng(seed)
+    odds = rng.normal(-3, 1.2, 400)
+    y = (rng.random(400) < 0.97 / (1 + np.exp(-1.15 * odds - 0.2)) + 0.01).astype(int)
+    z = np.column_stack([np.zeros(400), odds])
+    orders = [np.random.default_rng(s).permutation(400) for s in range(6)]
+    fits = [EnsembleTemperatureScaling().fit(z[order], y[order]) for order in orders]
+    losses = [fitted.fit_report_.loss_after for fitted in fits]
+    assert max(losses) - min(losses) < 1e-9
+    answers = np.array([fitted.predict_proba(z) for fitted in fits])
+    assert np.ptp(answers, axis=0).max() < 1e-5
+
+
 @pytest.mark.parametrize("loss", ["nll", "brier"])
 def test_large_samples_take_the_pilot_and_stay_optimal(loss):
     z, y = mixed_problem(8000, 6, 5)

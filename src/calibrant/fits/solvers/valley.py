@@ -21,6 +21,7 @@ from .sums import Sums
 __all__ = ["Valley"]
 
 _APART = 0.25  # where a search begins at least: nearer to zero the turn of a direction is lost in rounding
+_NOTHING = 1e-12  # a smaller part of both weights is none: a last bit would pass for the inside of the simplex
 _NEARER = 0.25  # the part of x that one step leaves at least: the direction is another at zero
 
 
@@ -75,6 +76,6 @@ class Valley(NamedTuple):
         """Return the weights with this one for the free part, the other part taking what is left of both."""
         found = w.copy()
         both = w[self.free] + w[self.same]
-        found[self.free] = min(weight, both)
+        found[self.free] = weight if weight < both * (1.0 - _NOTHING) else both
         found[self.same] = both - found[self.free]
         return found
