@@ -21,17 +21,17 @@ void bind_scan(nb::module_& m) {
         "values"_a.noconvert(), "tolerance"_a, "threads"_a);
     m.def(
         "row_keys",
-        [](Scores<T> values, Labels labels, bool relative, Threads threads) {
+        [](Scores<T> values, Labels labels, bool relative, bool fine, Threads threads) {
             if (relative) require_rows(values, labels, std::nullopt);
             if (labels.shape(0) != values.shape(0) || values.shape(1) == 0)
                 throw nb::value_error("values and labels differ in length, or there are no columns");
             auto keys = fresh<std::uint64_t>({values.shape(0)});
             nb::gil_scoped_release release;
-            calibrant::row_keys(values.data(), labels.data(), values.shape(0), values.shape(1), relative, threads,
+            calibrant::row_keys(values.data(), labels.data(), values.shape(0), values.shape(1), relative, fine, threads,
                                 keys.data());
             return keys;
         },
-        "values"_a.noconvert(), "labels"_a, "relative"_a, "threads"_a);
+        "values"_a.noconvert(), "labels"_a, "relative"_a, "fine"_a, "threads"_a);
 }
 
 }  // namespace

@@ -5,12 +5,15 @@
 
 namespace calibrant {
 
-// keys[i]: a hash of row i's label and of at most kKeyColumns of its scores. With `relative` the scores count as their
-// distance to the label's score, so that a shift of the row changes nothing. Scores are rounded to eleven binary digits
-// first: the same row in another precision, or read back from a file, keeps its key. Rows may share a key.
+// keys[i]: a hash of row i's label and scores. With `relative` the scores count as their distance to the label's score, so
+// that a shift of the row changes nothing. At most kKeyColumns of the scores are rounded to eleven binary digits first, the
+// others to five: the same row in another precision, or read back from a file, keeps its key though there be a thousand
+// classes, and rows of few values (k-NN, forests) that differ in any column have keys of their own. Rows may share a key.
+// With `fine` each key is split by all digits of all scores (forty of a double's): rows that are much alike are told apart,
+// and so may be the same row in another precision.
 constexpr std::int64_t kKeyColumns = 8;
 template <class T>
-void row_keys(const T* values, const std::int64_t* labels, std::int64_t n, std::int64_t k, bool relative, int threads,
-              std::uint64_t* keys);
+void row_keys(const T* values, const std::int64_t* labels, std::int64_t n, std::int64_t k, bool relative, bool fine,
+              int threads, std::uint64_t* keys);
 
 }  // namespace calibrant

@@ -323,7 +323,7 @@ def resample_sums(
     row_sums: NDArray[np.float64],
 ) -> None: ...
 def row_keys(
-    values: NDArray[np.floating], labels: NDArray[np.int64], relative: bool, threads: int
+    values: NDArray[np.floating], labels: NDArray[np.int64], relative: bool, fine: bool, threads: int
 ) -> NDArray[np.uint64]: ...
 def row_tops(
     values: NDArray[np.floating], tolerance: float, marginals: bool, threads: int

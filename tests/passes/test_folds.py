@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrant.passes import Block, in_memory, in_stream
-from calibrant.passes.folds import row_keys
+from calibrant.passes.folds import KeyCounts, fine_keys, row_keys
 
 
 def rows(n=53, k=4, seed=0, weights=True):
@@ -103,6 +103,79 @@ def test_scores_of_few_values_make_even_folds_that_are_not_alike(n):
     assert all(abs(fold.n - n / 5) <= 0.1 * n for fold in folds)
     shares = [fold.labels[fold.logits[:, 1] == 2.0].mean() for fold in folds]
     assert np.std(shares) > 0.2 * np.sqrt(0.21 / (n / 55))  # as chance would have it, not the same in every fold
+
+
+@pytest.mark.parametrize("k", [2, 8, 9, 10, 40, 300])
+def test_rows_of_few_values_that_differ_in_any_column_have_keys_of_their_own(k):
+    """As k-NN has them: .8 for the label and .2 for one other class."""
+    logits = np.full((k - 1, k), np.log(1e-3))
+    logits[:, 0] = np.log(0.8)
+    logits[np.arange(k - 1), np.arange(1, k)] = np.log(0.2)
+    block = Block(logits, np.zeros(k - 1, dtype=np.int64), None, k)
+    for keys in (row_keys(block), fine_keys(block), row_keys(block.with_logits(logits.astype(np.float32)))):
+        assert len(np.unique(keys)) == k - 1
+
+
+def crowded(n, kind):
+    """Rows of which many share a key: scores in a narrow range, or votes of five neighbours."""
+    generator = np.random.default_rng(3)
+    if kind == "narrow":
+        odds = generator.uniform(3.0, 3.01, n)
+        return Block(np.column_stack([np.zeros(n), odds]), generator.integers(0, 2, n), None, 2)
+    votes = generator.multinomial(5, [0.7, 0.1, 0.1, *[0.01] * 10], n)
+    return Block(np.log(votes + 0.01), votes.argmax(axis=1), None, 13)
+
+
+def folds_by_content(data, block, count=5):
+    """How many rows of each content every fold has."""
+    folds = [data.only(f, count).rows() for f in range(count)]
+    contents = np.unique(np.column_stack([block.logits, block.labels]), axis=0)
+    found = np.zeros((len(contents), count), dtype=np.int64)
+    for f, fold in enumerate(folds):
+        rows_ = np.column_stack([fold.logits, fold.labels])
+        place = np.unique(np.concatenate([contents, rows_]), axis=0, return_inverse=True)[1].ravel()[len(contents) :]
+        np.add.at(found, (place, f), 1)
+    return found
+
+
+@pytest.mark.parametrize("kind", ["narrow", "votes"])
+@pytest.mark.parametrize("n", [900, 6000])
+def test_crowded_rows_are_in_the_same_folds_in_any_order_and_any_blocks(n, kind):
+    block = crowded(n, kind)
+    other = block.take(np.random.default_rng(1).permutation(n))
+    expected = folds_by_content(in_memory(block), block)
+    assert expected.sum() == n
+    assert np.abs(expected.sum(axis=0) - n / 5).max() < 0.1 * n
+    np.testing.assert_array_equal(folds_by_content(in_memory(other), block), expected)
+    np.testing.assert_array_equal(folds_by_content(cut(other, (1, n // 3, n - 1)), block), expected)
+
+
+def test_of_too_many_crowded_contents_keys_alone_are_counted(monkeypatch):
+    monkeypatch.setattr("calibrant.passes.folds._MOST_APART", 100)
+    block = crowded(6000, "narrow")
+    whole, parts = in_memory(block), cut(block, (1, 2000, 5999))
+    plan = whole.plan(5)
+    assert plan.coarse
+    np.testing.assert_array_equal(plan.frequent, plan.crowded)
+    np.testing.assert_array_equal(folds_by_content(whole, block), folds_by_content(parts, block))
+    assert np.abs(folds_by_content(whole, block).sum(axis=0) - 1200).max() < 600
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2)), max_size=40), st.integers(0, 40), st.integers(1, 12))
+def test_counts_of_keys_merge_to_what_all_rows_give(rows_, at, most):
+    fine = np.array([content for content, _ in rows_], dtype=np.uint64)
+    parts = np.array([part for _, part in rows_], dtype=np.int64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("calibrant.passes.folds._MOST_APART", most)
+        pieces = [slice(0, at), slice(at, None), slice(0, None)]
+        one, two, whole = (
+            KeyCounts.of(fine[s] // 2, fine[s], parts[s], np.ones_like(parts[s]), coarse=False) for s in pieces
+        )
+        merged = one + two
+    assert merged.coarse == whole.coarse == (len(set(rows_)) > most)
+    for name in ("keys", "fine", "parts", "counts"):
+        np.testing.assert_array_equal(getattr(merged, name), getattr(whole, name))
 
 
 @settings(max_examples=50, deadline=None)

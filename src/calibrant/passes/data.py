@@ -147,7 +147,7 @@ class Data:
     def _fold(self, fold: int, count: int, *, inside: bool) -> Data:
         plan = self.plan(count)
         shown = self.viewed(FoldView(plan, fold, inside))
-        by_key = plan.dealt is None and not len(plan.frequent)
+        by_key = plan.dealt is None and not len(plan.crowded)
         known = self.known.first_fold(count, inside=inside) if self.known is not None and by_key and not fold else None
         return replace(shown, known=known)
 

@@ -5,8 +5,9 @@ a row of weight two. Two things keep folds even:
 
 - Up to 4,096 rows the keys (`row_keys`) are sorted within each class and dealt out in turn, so that every class is
   spread over all folds. With more rows a key modulo the number of folds does.
-- Where scores take few values, one content may be a large part of the rows. The rows of a content that has more than
-  four rows and more than one in a thousand are told apart by their number among their equals, as if that were content.
+- Where scores take few values, one content may be a large part of the rows. Where more than four rows and more than one
+  in a thousand share a key, all digits of their scores tell them apart (`fine_keys`), and those whose content is as
+  frequent as that by itself are told apart by their number among their equals, as if that were content.
 """
 
 from __future__ import annotations
@@ -21,27 +22,38 @@ from numpy.typing import NDArray
 
 from .. import _core
 from ..threads import get_threads
-from ..types import Array, Integers
+from ..types import Array, Integers, Mask
 from .block import Block
 from .statistic import Rows
 
 if TYPE_CHECKING:
     from .data import Data
 
-__all__ = ["FoldPlan", "Keys", "cell_counts", "counted_keys", "fold_plan", "row_keys"]
+__all__ = ["FoldPlan", "Keys", "cell_counts", "counted_keys", "fine_keys", "fold_plan", "row_keys"]
 
 Keys = NDArray[np.uint64]
 _DEALT = 4096  # rows up to which folds are dealt class by class: there chance would leave them uneven
 _ALIKE = 4  # rows of one content that stay together whatever their share
 _LARGE_SHARE = 1000  # contents of more than one row in so many are values that scores take (k-NN), not copies of a row
+_MOST_APART = 1 << 18  # contents that are counted one by one: 8 MB of keys and counts
 _BUCKETS = 4096  # contents are counted in so many cells before those that may be large are counted one by one
+_NONE = np.zeros(0, np.uint64)
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ over the golden ratio: multiples are spread evenly
 
 
 def row_keys(block: Block) -> Keys:
-    """Return a hash of each row's label and scores, the same for any shift of its logits."""
+    """Return a hash of each row's label and scores, the same for any shift of its logits and for any precision."""
+    return _keys(block, fine=False)
+
+
+def fine_keys(block: Block) -> Keys:
+    """Return a hash of each row's key and of all digits of its scores."""
+    return _keys(block, fine=True)
+
+
+def _keys(block: Block, *, fine: bool) -> Keys:
     relative = block.logits.shape[1] == block.n_classes
-    return _core.row_keys(block.logits, block.labels, relative, get_threads())
+    return _core.row_keys(block.logits, block.labels, relative, fine, get_threads())
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,40 +64,46 @@ class FoldPlan:
     ----------
     count : int
         Number of folds.
+    crowded : uint64 array
+        Keys, in order, of which there are so many that fine keys take their place.
     frequent : uint64 array
-        Keys, in order, of the contents whose rows are told apart.
+        Fine keys, in order, of the contents whose rows are told apart by their number.
     dealt : uint64 array or None
         Keys, in order, that were dealt out; None where folds are keys modulo the count.
     fold_of : int64 array or None
         The fold of each key in ``dealt``.
     before : mapping of int to int64 array
         By partition of a cluster, how many rows of each frequent content earlier partitions have.
+    coarse : bool
+        Whether crowded contents are too many to be counted, and keys have to do in place of fine ones.
     """
 
     count: int
+    crowded: Keys
     frequent: Keys
     dealt: Keys | None = None
     fold_of: Integers | None = None
     before: Mapping[int, Integers] = field(default_factory=dict)
+    coarse: bool = False
 
     def start(self) -> Callable[[Block], Integers]:
         """Return a function from the blocks of one pass to the folds of their rows."""
         seen: dict[int, Integers] = {}
 
         def folds(block: Block) -> Integers:
-            keys = block.kept(row_keys).copy()
+            keys = block.kept(row_keys)
+            if len(self.crowded) and not self.coarse:
+                keys = _finer(keys, block.kept(fine_keys), self.crowded)
             if block.part not in seen:
                 seen[block.part] = self.before.get(block.part, np.zeros(len(self.frequent), dtype=np.int64)).copy()
-            _tell_apart(keys, block.weight_array, self.frequent, seen[block.part])
-            return self._of_keys(keys)
+            return self._of_keys(_numbered(keys, block.weight_array, self.frequent, seen[block.part]))
 
         return folds
 
-    def of_rows(self, keys: Keys, weights: Array) -> Integers:
-        """Return the folds of all rows, where their keys and weights are at hand."""
-        apart = keys.copy()
-        _tell_apart(apart, weights, self.frequent, np.zeros(len(self.frequent), dtype=np.int64))
-        return self._of_keys(apart)
+    def of_rows(self, keys: Keys, fine: Keys, weights: Array) -> Integers:
+        """Return the folds of all rows, where their keys, fine keys and weights are at hand."""
+        finer = keys if self.coarse else _finer(keys, fine, self.crowded)
+        return self._of_keys(_numbered(finer, weights, self.frequent, np.zeros(len(self.frequent), dtype=np.int64)))
 
     def _of_keys(self, keys: Keys) -> Integers:
         if self.dealt is None or self.fold_of is None:
@@ -96,25 +114,32 @@ class FoldPlan:
 
 def fold_plan(data: Data, count: int) -> FoldPlan:
     """Return the plan of so many folds for these rows; one pass, or two where there are many rows."""
+    limit = max(_ALIKE, data.n // _LARGE_SHARE)
     if data.n <= _DEALT:
-        keys, labels, weights = data.reduce(_all_keys).columns
-        return _dealt_plan(keys, labels, weights, count)
+        keys, fine, labels, weights = data.reduce(_all_keys).columns
+        return _dealt_plan(keys, fine, labels, weights, count, limit)
     known = data.known
     cells = data.reduce(cell_counts) if known is None or known.cells is None else known.cells
-    limit = max(_ALIKE, data.n // _LARGE_SHARE)
     heavy = np.flatnonzero(cells > limit)
     if not len(heavy):
-        return FoldPlan(count, np.zeros(0, np.uint64))
+        return FoldPlan(count, _NONE, _NONE)
     found = data.reduce(partial(_keys_in_cells, cells=heavy))
-    distinct, place = np.unique(found.keys, return_inverse=True)
-    frequent = np.bincount(place, found.counts) > limit
-    order = np.cumsum(frequent) - 1
-    parts = np.unique(found.parts)
-    counts = np.zeros((len(parts), int(frequent.sum())), dtype=np.int64)
-    chosen = frequent[place]
-    np.add.at(counts, (np.searchsorted(parts, found.parts[chosen]), order[place[chosen]]), found.counts[chosen])
+    crowded = _frequent(found.keys, found.counts, limit)
+    found = found.only(np.isin(found.keys, crowded))
+    frequent = _frequent(found.fine, found.counts, limit)
+    found = found.only(np.isin(found.fine, frequent))
+    parts, part = np.unique(found.parts, return_inverse=True)
+    counts = np.zeros((len(parts), len(frequent)), dtype=np.int64)
+    np.add.at(counts, (part, np.searchsorted(frequent, found.fine)), found.counts)
     before = np.cumsum(counts, axis=0) - counts
-    return FoldPlan(count, distinct[frequent], before=dict(zip(parts.tolist(), before, strict=True)))
+    by_part = dict(zip(parts.tolist(), before, strict=True))
+    return FoldPlan(count, crowded, frequent, before=by_part, coarse=found.coarse)
+
+
+def _frequent(keys: Keys, counts: Integers, limit: int) -> Keys:
+    """Return the keys, in order, that more rows than the limit have."""
+    distinct, place = np.unique(keys, return_inverse=True)
+    return distinct[np.bincount(place, counts) > limit]
 
 
 def counted_keys(block: Block) -> Keys:
@@ -124,8 +149,8 @@ def counted_keys(block: Block) -> Keys:
 
 
 def _all_keys(block: Block) -> Rows:
-    weights = block.weight_array
-    return Rows(counted_keys(block), block.labels[weights > 0], weights[weights > 0])
+    counted = block.weight_array > 0
+    return Rows(*(column[counted] for column in (row_keys(block), fine_keys(block), block.labels, block.weight_array)))
 
 
 def cell_counts(block: Block) -> Integers:
@@ -135,53 +160,80 @@ def cell_counts(block: Block) -> Integers:
 
 @dataclass(frozen=True, eq=False)
 class KeyCounts:
-    """How many rows have a key, by key and partition."""
+    """How many rows have a fine key, by partition, with its key; ``coarse`` where keys took the place of fine ones."""
 
     keys: Keys
+    fine: Keys
     parts: Integers
     counts: Integers
+    coarse: bool = False
+
+    @classmethod
+    def of(cls, keys: Keys, fine: Keys, parts: Integers, counts: Integers, *, coarse: bool) -> KeyCounts:
+        """Add up the counts of the same content in the same partition; by keys alone where these are too many."""
+        fine = keys if coarse else fine
+        order = np.lexsort((parts, fine))
+        keys, fine, parts, counts = keys[order], fine[order], parts[order], counts[order]
+        first = np.flatnonzero(np.append(True, (fine[1:] != fine[:-1]) | (parts[1:] != parts[:-1]))[: len(fine)])
+        total = np.add.reduceat(counts, first) if len(first) else counts
+        keys, fine, parts = keys[first], fine[first], parts[first]
+        if len(first) > _MOST_APART and not coarse:
+            return cls.of(keys, fine, parts, total, coarse=True)
+        return cls(keys, fine, parts, total, coarse)
 
     def __add__(self, other: KeyCounts) -> KeyCounts:
-        keys = np.concatenate([self.keys, other.keys])
-        parts = np.concatenate([self.parts, other.parts])
-        counts = np.concatenate([self.counts, other.counts])
-        order = np.lexsort((parts, keys))
-        keys, parts, counts = keys[order], parts[order], counts[order]
-        first = np.flatnonzero(np.append(True, (keys[1:] != keys[:-1]) | (parts[1:] != parts[:-1]))[: len(keys)])
-        total = np.add.reduceat(counts, first) if len(first) else counts
-        return KeyCounts(keys[first], parts[first], total)
+        columns = ("keys", "fine", "parts", "counts")
+        both = (np.concatenate([getattr(self, name), getattr(other, name)]) for name in columns)
+        return KeyCounts.of(*both, coarse=self.coarse or other.coarse)
+
+    def only(self, which: Mask) -> KeyCounts:
+        """Return some of them."""
+        return KeyCounts(self.keys[which], self.fine[which], self.parts[which], self.counts[which], self.coarse)
 
 
 def _keys_in_cells(block: Block, cells: Integers) -> KeyCounts:
-    keys = counted_keys(block)
-    own, counts = np.unique(keys[np.isin((keys % np.uint64(_BUCKETS)).astype(np.int64), cells)], return_counts=True)
-    return KeyCounts(own, np.full(len(own), block.part), counts)
+    keys = block.kept(row_keys)
+    there = np.isin((keys % np.uint64(_BUCKETS)).astype(np.int64), cells) & (block.weight_array > 0)
+    some = block.take(np.flatnonzero(there))
+    alone = np.ones(some.n, dtype=np.int64)
+    return KeyCounts.of(keys[there], fine_keys(some), block.part * alone, alone, coarse=False)
 
 
-def _dealt_plan(keys: Keys, labels: Integers, weights: Array, count: int) -> FoldPlan:
-    distinct, counts = np.unique(keys, return_counts=True)
-    frequent = distinct[counts > max(_ALIKE, len(keys) // _LARGE_SHARE)]
-    keys = keys.copy()
-    _tell_apart(keys, weights, frequent, np.zeros(len(frequent), dtype=np.int64))
+def _dealt_plan(keys: Keys, fine: Keys, labels: Integers, weights: Array, count: int, limit: int) -> FoldPlan:
+    alone = np.ones(len(keys), dtype=np.int64)
+    crowded = _frequent(keys, alone, limit)
+    keys = _finer(keys, fine, crowded)
+    frequent = _frequent(keys, alone, limit)
+    keys = _numbered(keys, weights, frequent, np.zeros(len(frequent), dtype=np.int64))
     dealt, first = np.unique(keys, return_index=True)
     turn = np.empty(len(dealt), dtype=np.int64)
     turn[np.lexsort((dealt, labels[first]))] = np.arange(len(dealt))
-    return FoldPlan(count, frequent, dealt, turn % count)
+    return FoldPlan(count, crowded, frequent, dealt, turn % count)
 
 
-def _tell_apart(keys: Keys, weights: Array, frequent: Keys, seen: Integers) -> None:
-    """Give each row of a frequent content a key of its own; ``seen`` counts those of earlier blocks, and is updated."""
+def _finer(keys: Keys, fine: Keys, crowded: Keys) -> Keys:
+    """Return the keys, the fine ones in place of those that are crowded."""
+    return np.where(np.isin(keys, crowded), fine, keys)
+
+
+def _numbered(keys: Keys, weights: Array, frequent: Keys, seen: Integers) -> Keys:
+    """Return the keys, but each row of a frequent content has one of its own.
+
+    ``seen`` counts the rows of each that earlier blocks have, and is updated.
+    """
     if not len(frequent):
-        return
+        return keys
     place = np.minimum(np.searchsorted(frequent, keys), len(frequent) - 1)
     rows = np.flatnonzero((frequent[place] == keys) & (weights > 0))
     if not len(rows):
-        return
+        return keys
     rows = rows[np.lexsort((weights[rows], place[rows]))]  # by weight: equal rows may weigh differently
     content = place[rows]
     first = np.searchsorted(content, content)
     number = np.arange(len(rows)) - first + seen[content]
+    seen += np.bincount(content, minlength=len(frequent))
     with np.errstate(over="ignore"):
         mixed = (keys[rows] ^ (number.astype(np.uint64) + np.uint64(1)) * _ODD) * _ODD
+    keys = keys.copy()
     keys[rows] = mixed ^ (mixed >> np.uint64(29))
-    seen += np.bincount(content, minlength=len(frequent))
+    return keys
