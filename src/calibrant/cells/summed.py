@@ -138,7 +138,7 @@ def summed_classes(
     p: NDArray[np.floating], labels: Integers, weights: Floats | None, bins: int = 15
 ) -> tuple[SummedCells, ...]:
     """Return the sums of each class by cell: those that `summed` gives, of all classes in one go through the rows."""
-    if len(p) < _GLANCE:  # sums of all cells would be larger than the scores
+    if len(p) <= CELLS:  # every score may be a cell
         return tuple(summed(_one_class(p, labels, weights, column), bins) for column in range(p.shape[1]))
     edges, floors = grid(CELLS, bins), np.full(p.shape[1], -np.inf)
     sums = _core.class_bins(p, labels, weights, edges, floors, get_threads())
