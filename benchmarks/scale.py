@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from scale_page import SMALL, write_page
+from scale_page import BOUNDED, BOUNDS, SMALL, write_page
 
 ROOT = Path(__file__).resolve().parents[1]
 MAPS = ("ts", "ets", "irm", "imax", "hb-mass", "vector")
@@ -55,6 +55,16 @@ def make_files(room: Path, rows: int, k: int, events: int) -> None:
             flat, ends = pa.array(part.ravel()), pa.array(np.arange(len(part) + 1, dtype=np.int32) * k)
             batch = {"label": labels[first : first + len(part)], "logits": pa.ListArray.from_arrays(ends, flat)}
             out.write_table(pa.table(batch))
+    wide = np.lib.format.open_memmap(room / "wide.npy", mode="w+", dtype=np.float32, shape=(small * k // 1000, 1000))
+    for first in range(0, len(wide), 2000):
+        wide[first : first + 2000] = 2 * generator.standard_normal(wide[first : first + 2000].shape, dtype=np.float32)
+    np.save(room / "wide_y.npy", wide.argmax(axis=1) * (np.arange(len(wide)) % 3 > 0))
+    flat, ends = pa.array(np.asarray(scores[:small]).ravel()), pa.array(np.arange(small + 1, dtype=np.int32) * k)
+    pq.write_table(  # in one group of rows
+        pa.table({"label": labels[:small], "logits": pa.ListArray.from_arrays(ends, flat)}),
+        room / "one_group.parquet",
+        row_group_size=small,
+    )
     p = np.lib.format.open_memmap(room / "p.npy", mode="w+", dtype=np.float32, shape=(events,))
     outcomes = np.lib.format.open_memmap(room / "o.npy", mode="w+", dtype=np.int8, shape=(events,))
     for first in range(0, events, 10 * step):
@@ -69,7 +79,16 @@ def jobs(fits: tuple[str, ...]) -> list[tuple[str, ...]]:
     whole = [("whole", name) for name in (*fits, *METRICS)]
     parquet = [("parquet", name) for name in ("ts", "measure")]
     clusters = [(engine, name) for engine in ("two threads", "dask", "spark") for name in CLUSTERS]
-    return [*whole, *parquet, ("events", "measure"), *clusters]
+    bounds = [(f"bound {memory}", f"{file} {name}") for file, name in BOUNDED for memory in BOUNDS]
+    return [*whole, *parquet, ("events", "measure"), *clusters, *bounds]
+
+
+def command(room: Path, where: str, what: str) -> list[str]:
+    """Return how a job is started."""
+    words = ["scale_memory.py", str(room), *what.split(), where.split()[1]]
+    if not where.startswith("bound"):
+        words = ["scale_job.py", str(room), where, what]
+    return [sys.executable, "-W", "ignore", str(ROOT / "benchmarks" / words[0]), *words[1:]]
 
 
 def main() -> None:
@@ -91,16 +110,7 @@ def main() -> None:
         if key in found["jobs"]:
             continue
         start = time.perf_counter()
-        command = [
-            sys.executable,
-            "-W",
-            "ignore",
-            str(ROOT / "benchmarks/scale_job.py"),
-            str(options.room),
-            where,
-            what,
-        ]
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = subprocess.run(command(options.room, where, what), capture_output=True, text=True)
         told = done.stdout.strip().splitlines()
         found["jobs"][key] = json.loads(told[-1]) if done.returncode == 0 and told else {"failed": done.stderr[-600:]}
         print(key, f"{time.perf_counter() - start:.0f} s", found["jobs"][key], flush=True)

@@ -11,6 +11,12 @@ from calibrant.scanning.looking import Wanted
 
 LIMITS = {"ts": 4, "ets": 6, "vector": 12, "irm": 3, "imax": 3, "hb-mass": 3, "ece": 3, "cwece": 3, "measure": 3}
 SMALL = 10  # how many times fewer rows the small file has
+BOUNDS = ("200MB", "500MB", "1000MB")
+BOUNDED = [
+    *(("small", name) for name in ("ts", "ets", "irova", "hb-mass", "bbq", "sms", "measure", "apply")),
+    *(("wide", name) for name in ("ts", "hb-mass", "measure")),
+    *(("one_group.parquet", name) for name in ("ts", "measure", "apply")),
+]
 MOST_MEMORY, MOST_RATIO, MOST_PARQUET, EXPONENT = 600, 2.5, 2.0, 0.1
 
 
@@ -57,7 +63,33 @@ def judged(found: dict[str, Any]) -> list[str]:
         failed.append("the events were not measured")
     elif events["passes"] > 3:
         failed.append("the events took more than three passes")
+    return failed + _beyond_bounds(jobs)
+
+
+def _beyond_bounds(jobs: dict[str, Any]) -> list[str]:
+    """Return in words where a job took more than ``memory=`` allowed."""
+    failed = []
+    for file, name in BOUNDED:
+        for memory in BOUNDS:
+            taken = jobs.get(f"bound {memory} {file} {name}", {}).get("beyond")
+            if taken is None:
+                failed.append(f"{name} on {file} with {memory} was not measured")
+            elif taken > int(memory[:-2]):
+                failed.append(f"{name} on {file} takes {taken:.0f} MB with {memory} allowed")
     return failed
+
+
+def _bounds(found: dict[str, Any]) -> list[str]:
+    """Return the table of memory taken against memory allowed."""
+    rows, k = found["setting"]["rows"] // SMALL, found["setting"]["classes"]
+    first, second = f"{rows:,} × {k}", f"{rows * k // 1000:,} × 1000"
+    files = {"small": f"{first}, .npy", "wide": f"{second}, .npy", "one_group.parquet": f"{first}, .parquet"}
+    lines = [f"| | | {' | '.join(BOUNDS)} |", "| --- " * (2 + len(BOUNDS)) + "|"]
+    for file, name in BOUNDED:
+        told = [found["jobs"].get(f"bound {memory} {file} {name}", {}) for memory in BOUNDS]
+        cells = [f"{job['beyond']:.0f} ({job['all']:.0f})" if "beyond" in job else "not measured" for job in told]
+        lines.append(f"| {files[file]} | {name} | {' | '.join(cells)} |")
+    return lines
 
 
 def _why(found: dict[str, Any], name: str, grown: float) -> str:
@@ -219,6 +251,13 @@ def write_page(found: dict[str, Any], output: Path) -> None:
         head,
         "| --- " * 9 + "|",
         _row(found, "events", "measure"),
+        "",
+        "## Memory taken with `memory=` allowed",
+        "",
+        "Megabytes beyond the interpreter with its imports, and of the process in all behind. A limit: never more than "
+        "what is allowed. The Parquet file is one group of rows.",
+        "",
+        *_bounds(found),
         "",
         f"## Engines ({setting['rows'] // 10:,} rows, workers started before)",
         "",

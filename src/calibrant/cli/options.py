@@ -134,8 +134,8 @@ def scan_options(function: Callable[..., Any]) -> Callable[..., Any]:
     made: Any = click.option(
         "--memory",
         metavar="SIZE",
-        help="Memory for rows, such as 500MB: patterns of files, directories and whatever is larger are read in "
-        "batches, several times. By default a quarter of what is free.",
+        help="Memory to take beyond the interpreter, such as 500MB: patterns of files, directories and whatever would "
+        "take more are read in batches, several times. By default a quarter of what is free.",
     )(data_options(function))
     for option in made.__click_params__:
         if option.name in ("labels", "weights", "groups"):

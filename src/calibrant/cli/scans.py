@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
+import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInput
-from ..files.reading import stream_bytes
+from ..files.reading import ending, stream_bytes
 from ..files.scanned.pipes import copied, is_pipe
 from ..progress import pass_bar
 from ..scanning import Scan, scan, watched
@@ -20,27 +21,30 @@ from ..scanning.memory import memory_bytes
 __all__ = ["counting", "fit_scan", "scan_data", "set_kind"]
 
 _KINDS = {"logits": "logits", "probs": "probabilities", None: None}
-_COPIES = 4  # times its size on disk that a file takes when it is read whole and worked on
+_ARRAY = 4  # times its size that an array takes when it is read whole and worked on
+_TABLE = 16  # the same of a table on disk: a cell of text becomes an object of some 70 bytes, and columns are packed
+_GZ = 4  # times its size that a packed text has
 _WHOLE_ONLY = {"embeddings": "--embeddings", "clusters": "--clusters", "allow_torch": "--allow-torch"}
 
 
 def scan_data(file: str, names: dict[str, Any], memory: str | None) -> Scan | None:
     """Return a file as a scan where it is to be read in batches; None where it is read whole."""
     room = memory_bytes(memory)
-    most, held, given = room // _COPIES, None, file
+    held, given = None, file
     if file == "-":
+        most = room // _TABLE
         first = stream_bytes(sys.stdin.buffer, most)
         if len(first) < most:
             sys.stdin = io.TextIOWrapper(io.BytesIO(first))  # to be read whole
             return None
         given, held = copied(sys.stdin.buffer, first)
-    elif not _is_large(file, most, asked=memory is not None):
+    elif not _is_large(file, room, asked=memory is not None):
         return None
     for key, option in _WHOLE_ONLY.items():
         if names[key]:
             raise InvalidInput(f"{option} is for files that are read whole", seen=file, hint="allow more by --memory")
     own = {"scores": names["scores"], "label": names["labels"], "weight": names["weights"], "group": names["groups"]}
-    found = scan(given, **own, part=names["part"], percent=names["percent"], memory=room, spill=True)
+    found = scan(given, **own, part=names["part"], percent=names["percent"], memory=memory, spill=True)
     source: Any = found.source
     source = replace(
         source, names=replace(source.names, kind=_KINDS[names["kind"]], event=names["event"]), held=held or source.held
@@ -48,13 +52,23 @@ def scan_data(file: str, names: dict[str, Any], memory: str | None) -> Scan | No
     return replace(found, source=source, kind=_KINDS[names["kind"]])
 
 
-def _is_large(file: str, most: int, *, asked: bool) -> bool:
+def _is_large(file: str, room: int, *, asked: bool) -> bool:
     path = Path(file)
     if path.is_dir() or (any(c in file for c in "*?[") and not path.exists()):
         return True
     if is_pipe(file):
         return asked
-    return path.is_file() and path.stat().st_size > most
+    return path.is_file() and _size_when_read(path) > room
+
+
+def _size_when_read(path: Path) -> int:
+    """Return about how many bytes a file takes when it is read whole and worked on."""
+    size, suffix = path.stat().st_size, ending(path.name)
+    if suffix == ".npz":
+        with contextlib.suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
+            size = max(size, sum(member.file_size for member in archive.infolist()))
+    copies = _ARRAY if suffix in (".npy", ".npz") else _TABLE
+    return size * copies * (_GZ if path.suffix.lower() == ".gz" else 1)
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ from .solvers.many import minimise
 __all__ = ["Curvature", "Metric", "Outlook", "PlainOutlook", "Point", "Problem", "Solved", "Sums", "solve"]
 
 _TOLERANCE = 3e-7  # of the loss of a row: the fourth digit of a probability does not see it
+_VECTORS = 48  # of as many numbers as parameters that searches hold at once, as measured: steps and changes of each
 _SHARE = 3e-4  # of a nat for each parameter that the rows determine: there are many where there are many classes
 
 
@@ -144,6 +145,7 @@ def solve(problem: Problem, penalty: Array, start: Point, metric: Metric, tolera
     def penalised(theta: Array, sums: Sums) -> tuple[float, Array]:
         return sums.loss + 0.5 * float(penalty @ theta**2), sums.gradient + penalty * theta
 
+    problem.data.takes(_VECTORS * start.theta.nbytes, f"a search for {start.theta.size:,} numbers")
     unit = _TOLERANCE * problem.data.total_weight
     if not problem.sharp:
         unit = max(unit, _SHARE * float(np.clip(1.0 - penalty * metric.diagonal(), 0.0, 1.0).sum()))

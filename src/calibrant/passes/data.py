@@ -13,6 +13,7 @@ from .block import Block
 from .engines.memory import MemoryEngine
 from .engines.stream import PassEngine, Stream
 from .folds import FoldPlan, fold_plan
+from .room import Room
 from .sample import bottom_rows
 from .statistic import Rows
 from .survey import Known
@@ -22,6 +23,7 @@ from .view import Counts, FoldView, MapView, View, column_weights
 __all__ = ["Data", "in_memory", "in_passes", "in_stream"]
 
 Statistic = TypeVar("Statistic")
+_COPIES = 4  # times its size that a sample takes while it is drawn
 
 
 class Engine(Protocol):
@@ -52,6 +54,8 @@ class Data:
         What an earlier pass has found out.
     origin : pair of Data and a fitted map, or None
         Where these rows are others as a map answers them.
+    room : Room or None
+        Memory that the user allowed.
     """
 
     engine: Engine
@@ -60,6 +64,7 @@ class Data:
     dtype: Any
     known: Known | None = None
     origin: tuple[Data, Any] | None = None
+    room: Room | None = None
     _plans: dict[int, FoldPlan] = field(default_factory=dict, init=False, repr=False)
     _pilots: dict[int, Data] = field(default_factory=dict, init=False, repr=False)
 
@@ -134,7 +139,13 @@ class Data:
 
     def viewed(self, view: View, n_classes: int | None = None, columns: int | None = None) -> Data:
         """Return what a view shows of the rows; see `view`."""
-        return Data(self.engine.viewed(view), n_classes or self.n_classes, columns or self.columns, self.dtype)
+        shape = n_classes or self.n_classes, columns or self.columns
+        return Data(self.engine.viewed(view), *shape, self.dtype, room=self.room)
+
+    def takes(self, need: float, what: str) -> None:
+        """Say that a pass needs so many bytes for what it finds: what exceeds the memory allowed is told or refused."""
+        if self.room is not None and not self.in_memory:
+            self.room.taking(need, what)
 
     def without(self, fold: int, count: int) -> Data:
         """Return all rows but those of one of ``count`` folds."""
@@ -182,7 +193,10 @@ class Data:
             rows_before, fitted = self.origin
             return rows_before.pilot(rows).mapped(fitted)
         known = None if self.known is None else self.known.pilot(rows, self.n_classes)
-        return in_memory(bottom_rows(self, rows) if known is None else known)
+        if known is not None:
+            return in_memory(known)
+        self.takes(_COPIES * rows * self.columns * np.dtype(self.dtype).itemsize, f"a sample of {rows:,} rows")
+        return in_memory(bottom_rows(self, rows))
 
     def rows(self) -> Block:
         """Return all rows in memory: for maps whose trait says that they need rows, or a sample of them."""
@@ -206,6 +220,8 @@ def in_stream(blocks: Callable[[], Iterator[Block]], n_classes: int, columns: in
     return in_passes(Stream(blocks), n_classes, columns, dtype)
 
 
-def in_passes(passes: Tasks, n_classes: int, columns: int, dtype: Any, known: Known | None = None) -> Data:
+def in_passes(
+    passes: Tasks, n_classes: int, columns: int, dtype: Any, known: Known | None = None, room: Room | None = None
+) -> Data:
     """Return rows as data that someone else makes passes over."""
-    return Data(PassEngine(passes), n_classes, columns, dtype, known)
+    return Data(PassEngine(passes), n_classes, columns, dtype, known, room=room)

@@ -25,6 +25,8 @@ _ODD = np.uint64(0xBF58476D1CE4E5B9)  # an odd multiplier that mixes well (of sp
 _FIRST = (5, 10)  # numbers of folds of which the first is held out where there are many rows
 
 
+_COPIES = 4  # times their size that samples take at most, as measured
+
 _JUDGED, _LEAST_JUDGED, _MOST_JUDGED = 1 << 21, 2048, 1 << 16  # scores of rows that judge a fit; rows at least, at most
 
 
@@ -55,6 +57,11 @@ class Survey:
         both = tuple(_plus(a, b) for a, b in zip(self.firsts, other.firsts, strict=True))
         cells = self.cells + other.cells
         return Survey(_plus(self.counts, other.counts), both, cells, self.sample + other.sample, self.held + other.held)
+
+    @property
+    def need(self) -> int:
+        """Bytes that a look takes for the samples: both, and what is merged into them."""
+        return _COPIES * (self.sample.logits.nbytes + self.held.logits.nbytes)
 
     def sent(self, size: SampleSize) -> Survey:
         """Return what one of many partitions sends over a network."""

@@ -9,8 +9,9 @@ import numpy as np
 
 from ..errors import InvalidInput
 from ..files.pieces import Names
+from ..passes.room import Room
 from .memory import batch_bytes, memory_bytes
-from .scanned import HELD_SHARE, Given, Scan, refuse_beside_a_scan
+from .scanned import Given, Scan, refuse_beside_a_scan
 from .sources import source_of
 from .watching import watched
 
@@ -50,8 +51,8 @@ def scan(
     percent : bool
         Probabilities are written as percentages.
     memory : int or str, optional
-        Bytes for batches and rows that are held, such as "500MB"; by default a quarter of what is free. A fit's sums
-        and its sample take some 100 MB more, cells of many classes up to 400.
+        What the process may take beyond the interpreter with its imports, such as "500MB"; a fit that needs more says
+        so, or is refused. By default batches and rows that are held are sized by a quarter of what is free.
     sample : int, optional
         Look at so many rows only, chosen by a hash of their content: one pass finds them, and they stay in memory.
     spill : path or True, optional
@@ -77,7 +78,8 @@ def scan(
     names = replace(Names(**named), scores=listed, part=part, percent=percent)
     room = memory_bytes(memory)
     found = source_of(source, names, beside, batch_bytes(room), spill)
-    return Scan(found, sample=sample, held=room // HELD_SHARE, grouped=group is not None)
+    allowed = None if memory is None else Room(room)
+    return Scan(found, sample=sample, memory=room, grouped=group is not None, room=allowed)
 
 
 def _is_name(value: Any) -> bool:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..errors import InvalidInput
 from ..passes import Block
 from ..passes.batch import Batch
+from ..passes.room import Room
 from ..passes.statistic import Rows
 from ..passes.survey import SampleSize, Survey, judged_rows, survey_of
 from ..validation import as_labels
@@ -21,10 +22,12 @@ from ..validation.saturation import ZeroCounts, count_zeros, rows_without_zeros,
 from .reading import Reading, is_one_score, label_values, named, naming_rows
 from .watching import counted
 
-__all__ = ["Seen", "Source", "Wanted", "look", "looked_at"]
+__all__ = ["SAMPLES", "Seen", "Source", "Wanted", "look", "looked_at"]
 
+SAMPLES = "its samples of the rows"
 
 _PILOT, _LEAST_PILOT, _MOST_PILOT = 1 << 20, 4096, 1 << 15  # scores of a pilot; its rows at least and at most
+_COPIES, _A_ROW = 15, 450  # of scores that are held, and bytes a row besides: what fits make of them at most
 _UNEVEN = 1.5  # times its share of the samples that a partition sends: some hold more rows than others
 _BOTH = 2.2  # times the rows that judge: half of the first of five folds is the first of ten, more or less
 
@@ -61,13 +64,22 @@ class Wanted:
     """What a look is to keep: how many scores are few enough to keep them all, and samples of the others.
 
     ``sends``: the rows are elsewhere, in so many partitions (0: nobody knows), and what is kept of them is sent.
-    ``rows``: of the sample, at least. ``survey``: whether anything is to be fitted, which asks for samples.
+    ``rows``: of the sample, at least. ``survey``: whether anything is to be fitted, which asks for samples. ``room``:
+    the memory that the user allowed. ``memory``: bytes that all rows may take, with what fits make of them.
     """
 
     held: int
     sends: int | None = None
     rows: int = 0
     survey: bool = True
+    room: Room | None = None
+    memory: int | None = None
+
+    def few_rows(self, reading: Reading) -> int:
+        """Return how many rows are few enough to keep them all."""
+        rows = self.held // reading.columns
+        a_row = _COPIES * reading.columns * np.dtype(reading.dtype).itemsize + _A_ROW
+        return rows if self.memory is None else min(rows, self.memory // a_row)
 
     def size(self, columns: int) -> SampleSize:
         """Return the sizes of the samples of scores of so many columns."""
@@ -92,7 +104,8 @@ class Wanted:
 class Seen:
     """What was seen: how rows were read, rows, labels, widest dtype, zeros, a survey, and the rows where they are few.
 
-    ``fits`` says whether all were as the reading expected; where not, the survey and the rows mean nothing.
+    ``fits`` says whether all were as the reading expected; where not, the survey and the rows mean nothing. ``held``
+    is how many rows are few.
     """
 
     reading: Reading
@@ -114,7 +127,7 @@ class Seen:
         _refuse_other_columns(self.reading, other.reading)
         fits = self.fits and other.fits
         few = self.few + other.few if self.few is not None and other.few is not None else None
-        if few is None or (self.rows + other.rows) * self.reading.columns > self.held:
+        if few is None or self.rows + other.rows > self.held:
             few = None
         surveys = [part for part in (self.survey, other.survey) if part is not None]
         return Seen(
@@ -207,6 +220,8 @@ def look(batches: Iterable[Batch], start: Reading, reading: Reading | None, want
         with naming_rows(batch.origin):
             seen = _look_at(batch, start, reading, wanted, None if total is None else total.survey)
             total = seen if total is None else total + seen
+        if wanted.room is not None and total.survey is not None:
+            wanted.room.refuse_much(total.survey.need, SAMPLES)
     return None if total is None else wanted.sent(total, number)
 
 
@@ -233,15 +248,15 @@ def _look_at(batch: Batch, start: Reading, reading: Reading, wanted: Wanted, bef
             zeros = count_zeros(block.logits, block.labels, block.weights)
     odd = valid.has_minus_infinity and reading.floors and not reading.exact and np.isnan(reading.zero)
     fits = block is not None and np.promote_types(dtype, reading.dtype) == reading.dtype and not odd
-    survey = few = None
+    survey, few, most = None, None, wanted.few_rows(reading)
     if fits and block is not None:
         block = reading.block_of(batch, valid) if valid.has_minus_infinity else block
         if wanted.survey and block.n:
             survey = survey_of(block, wanted.size(reading.columns), before)
-        few = _rows(block) if block.n * reading.columns <= wanted.held else None
+        few = _rows(block) if block.n <= most else None
     ordered = reading.ordered or (reading.columns == 2 and not reading.embedded)
     smallest = smallest_log(valid.logits) if ordered and block is not None else np.inf
-    return Seen(reading, len(labels), distinct, dtype, zeros, fits, survey, few, wanted.held, smallest)
+    return Seen(reading, len(labels), distinct, dtype, zeros, fits, survey, few, most, smallest)
 
 
 def _known(distinct: NDArray[Any], reading: Reading, start: Reading) -> bool:

@@ -16,16 +16,20 @@ from ..metrics.measuring import Measuring, measure
 from ..metrics.state import state
 from ..passes import Block, Data, in_memory, in_passes
 from ..passes.batch import Batch
+from ..passes.room import Room
 from ..passes.statistic import Rows
+from ..passes.survey import Survey
 from ..passes.task import Answers, Task, run_tasks
-from .looking import Seen, Source, Wanted, looked_at
+from .looking import SAMPLES, Seen, Source, Wanted, looked_at
+from .memory import batch_bytes
 from .reading import Reading
 from .watching import counted, tell_pass
 
 __all__ = ["Given", "Scan", "refuse_beside_a_scan"]
 
 HELD = 8_000_000  # scores that are read into memory at once (32 or 64 MB): up to there a fit is that of arrays
-HELD_SHARE = 60  # bytes of memory a score that is held: 8, and a few times that for what a fit makes of it
+_KEPT = 0.6  # of what samples take while they are drawn: so much stays, by folds too
+_COMPARED, _LEAST_COMPARED = 90, 1000  # bytes a score that maps are compared on takes; rows that are enough
 HELD_BY_CLUSTERS = 1 << 19  # the same of one partition that sends them: a megabyte or two
 _FETCHED = 4  # times that in all are fetched by a pass of their own: up to there maps are judged by five folds
 
@@ -56,16 +60,19 @@ class Scan:
         Fits and measurements look at so many rows only.
     grouped : bool
         Whether rows belong to groups, of which `calibrant.measure` is to tell figures.
-    held : int or None
-        Scores that may be read into memory at once, where that is fewer than usual.
+    memory : int or None
+        Bytes that rows held in memory may take, with what fits make of them.
+    room : Room or None
+        Memory that the user allowed.
     """
 
     source: Source
     kind: str | None = None
     maps: tuple[Any, ...] = ()
     sample: int | None = None
-    held: int | None = None
+    memory: int | None = None
     grouped: bool = False
+    room: Room | None = None
     _looks: dict[Any, tuple[Reading, Seen]] = field(default_factory=dict, repr=False)
 
     def mapped(self, calibrator: Any) -> Scan:
@@ -142,12 +149,17 @@ class Scan:
         ``most`` says how many rows of so many columns there may be; a ``sample`` that the user asked for counts more.
         """
         given = self.given(inputs, classes, saturated=None, embedded=False)
-        rows = self.sample or most(given.data.columns)
+        rows = self.sample or self._compared(most(given.data.columns), given.data.columns)
         block = (given.data if given.data.n <= rows and given.data.in_memory else given.data.pilot(rows)).rows()
         seen = self.looked(inputs, classes, None, False)[1]
         if seen.survey is None or np.isclose(block.total_weight, seen.survey.counts[0].sum(), rtol=1e-12):
             return given, block, ""
         return given, block, f"a sample of {block.n:,} of {seen.rows:,} rows, chosen by a hash of their content"
+
+    def _compared(self, rows: int, columns: int) -> int:
+        if self.memory is None:
+            return rows
+        return min(rows, max(self.memory // (_COMPARED * columns), _LEAST_COMPARED))
 
     @property
     def seen_source(self) -> Source:
@@ -158,7 +170,7 @@ class Scan:
         cluster = self.source.is_cluster
         most = HELD_BY_CLUSTERS if cluster else HELD
         sends = self.source.n_partitions if cluster else None
-        return Wanted(most if self.held is None else min(most, self.held), sends, self.sample or 0, survey)
+        return Wanted(most, sends, self.sample or 0, survey, None if cluster else self.room, self.memory)
 
     def measured(self, inputs: str | None, classes: Any, settings: dict[str, Any]) -> Any:
         """Measure the rows: exactly where they are few, else by sums of cells, in one pass more than the first look."""
@@ -203,9 +215,17 @@ class Scan:
         if seen.survey is None:
             raise InvalidInput("sample_weight is zero everywhere", allowed="at least one positive weight")
         passes = SourcePasses(self.seen_source, reading, seen.rows)
-        data = in_passes(passes, len(classes), reading.columns, reading.dtype, seen.survey.known)
+        room = None if self.room is None or self.source.is_cluster else _left(self.room, seen.survey)
+        data = in_passes(passes, len(classes), reading.columns, reading.dtype, seen.survey.known, room)
         fetched = self.source.is_cluster and seen.rows * reading.columns <= _FETCHED * HELD_BY_CLUSTERS
         return in_memory(data.rows()) if fetched and self.sample is None else data
+
+
+def _left(room: Room, survey: Survey) -> Room:
+    """Return the room that samples leave to passes: while these are drawn they take more than later."""
+    batches = 2 * batch_bytes(room.allowed)
+    room.taking(survey.need + batches, SAMPLES)
+    return room.left_by(_KEPT * survey.need + batches)
 
 
 class SourcePasses:
