@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -130,7 +130,7 @@ def _macro(
         shares = [labels[label]["event_rate"].estimate for label in both] if weighted else None
         ends = ([getattr(labels[label][name], end) for label in both] for end in ("low", "high"))
         low, high = (float(np.average(values, weights=shares)) for values in ends)
-        return Interval(estimate, low, high, confidence, np.nan, 0.0, "of each label", norm)
+        return Interval(estimate, low, high, confidence, np.nan, 0.0, "of each label", norm, wide=True)
     draws = min(sampling.slow, 50, MOST // max(1, given.outcomes.size))
     if draws < 20:
         note = "too many entries to resample: intervals are by label"
@@ -141,7 +141,11 @@ def _macro(
         drawn = np.bincount(sampling.rng.integers(0, count, count), minlength=count).astype(np.float64)[units]
         own = drawn if given.weights is None else drawn * given.weights
         values.append(mean(MultiLabel(given.probabilities, given.outcomes, own, None, given.names)))
-    return from_resamples(estimate, np.array(values), confidence)
+    found = from_resamples(estimate, np.array(values), confidence)
+    if found.low is None:
+        return found
+    reach = float(stdtrit(draws - 1, 0.5 + confidence / 2)) * found.standard_error
+    return replace(found, low=estimate - reach, high=estimate + reach)  # so few draws know a spread, not quantiles
 
 
 def _count_slope(given: MultiLabel, confidence: float) -> Interval:

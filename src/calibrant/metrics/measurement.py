@@ -16,6 +16,7 @@ from .labelled import LabelFindings
 
 __all__ = ["Measurement"]
 
+_BY_LABEL = ("observed_expected", "ece_crossfit")  # the figures of each label that are printed
 FORMAT = 2  # 2: ends of intervals may be null; norm, note, shape and event_rate are new
 
 
@@ -115,7 +116,7 @@ class Measurement:
     @property
     def wide(self) -> str:
         """Which intervals hold more often than they claim, in words; empty where none does."""
-        return wide_words(self.figures, *({} if self.labels is None else self.labels.labels).values())
+        return wide_words(self.figures)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain lists, strings and numbers; numbers that are not finite as their names."""
@@ -160,15 +161,17 @@ class Measurement:
         lines += ["", f"  mean score {self.confidence:.4f}; {self.test}"]
         if self.labels is not None:
             lines += ["", f"  all entries above, by label below; {self.labels.missing:,} outcomes are not known"]
-            for name, told in self.labels.labels.items():
-                shown = "   ".join(f"{figure} {told[figure]}" for figure in ("observed_expected", "ece_crossfit"))
-                lines.append(f"  {name:<20}{shown}")
+            shown = {name: {k: told[k] for k in _BY_LABEL} for name, told in self.labels.labels.items()}
+            for name, told in shown.items():
+                lines.append(f"  {name:<20}{'   '.join(f'{figure} {value}' for figure, value in told.items())}")
+            words = wide_words(*shown.values())
+            lines += [f"  {words}"] * bool(words)
         if self.group_findings is not None:
             lines += ["", f"  {self.group_findings.verdict}"]
             for row in self.group_findings.rows:
-                few = "  too few rows to judge" if row.small else ""
+                few, of = "  too few to judge" if row.small else "", "rows" if self.labels is None else "entries"
                 gap = f"{row.gap:+.4f} [{row.low:+.4f}, {row.high:+.4f}]"
-                lines.append(f"  {row.name:<20}{row.rows:>9,.0f} rows   seen - said {gap}{few}")
+                lines.append(f"  {row.name:<20}{row.rows:>9,.0f} {of}   seen - said {gap}{few}")
         return "\n".join(lines)
 
 

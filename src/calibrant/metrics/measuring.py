@@ -292,7 +292,8 @@ def measured(forecasts: Any, settings: Settings) -> Measurement:
     rate = share_interval(pairs, confidence)
     mean = float(np.average(pairs.scores, weights=pairs.weights))
     error, slope = found["ece_crossfit"], found.get("calibration_slope")
-    said = verdict_of(forecasts.is_event, pairs, rate.estimate, mean, error, test, slope)
+    of = "known entries" if settings.profile == "multilabel" else "rows"
+    said = verdict_of(forecasts.is_event, pairs, rate.estimate, mean, error, test, slope, of)
     return Measurement(
         n=forecasts.n if isinstance(forecasts, CellForecasts) else pairs.counted().n,
         n_classes=len(forecasts.classes),

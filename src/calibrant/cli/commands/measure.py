@@ -10,7 +10,7 @@ import click
 from ..gates import check_gates, parse_gates
 from ..main import COMMANDS
 from ..options import PROFILES, Run, choice, common, load_map, read_data, scan_options
-from ..output import counted, number, print_json, print_table, print_words, say
+from ..output import counted, number, print_json, print_table, print_wide_table, print_words, say
 
 __all__ = ["command"]
 
@@ -101,10 +101,11 @@ def _print(file: str, name: str, part: dict[str, Any], event: str | None) -> Non
         _print_labels(part["labels"])
     if "groups" in part:
         print_words("")
-        head = ("group", "rows", "seen - said", "interval of all together", "strays, sd", "p")
-        print_table(head, [_group(row) for row in part["groups"]["rows"]])
+        of = "entries" if "labels" in part else "rows"
+        head = ("group", of, "seen - said", "interval of all together", "strays, sd", "p")
+        print_wide_table(head, [_group(row) for row in part["groups"]["rows"]])
         if any(row["small"] for row in part["groups"]["rows"]):
-            print_words("intervals of groups of too few rows hold more often than 95 %")
+            print_words(f"* too few {of} to judge; such intervals hold more often than 95 %")
         print_words(f"\n{part['groups']['verdict']}")
 
 
@@ -113,7 +114,9 @@ def _print_labels(found: dict[str, Any]) -> None:
     by_label = {name: [number(f["estimate"]) for f in told.values()] for name, told in found["labels"].items()}
     mean = [number(found["macro"][name]["estimate"]) if name in found["macro"] else "" for name in head]
     print_words("")
-    print_table(("label", *head), [(name, *told) for name, told in by_label.items()] + [("mean over labels", *mean)])
+    print_wide_table(
+        ("label", *head), [(name, *told) for name, told in by_label.items()] + [("mean over labels", *mean)]
+    )
     words = [f"{found['missing']:,} outcomes are not known and left out."] if found["missing"] else []
     words += [f"Not in the mean, as they have one outcome only: {', '.join(found['left_out'])}."] * bool(
         found["left_out"]
@@ -123,7 +126,7 @@ def _print_labels(found: dict[str, Any]) -> None:
 
 
 def _group(row: dict[str, Any]) -> tuple[str, ...]:
-    few = " (too few rows to judge)" if row["small"] else ""
+    few = " *" if row["small"] else ""
     ends = f"[{row['low']:+.4f}, {row['high']:+.4f}]"
     return (
         row["name"] + few,

@@ -46,6 +46,7 @@ def verdict_of(
     error: Interval,
     test: CalibrationTest,
     slope: Interval | None = None,
+    of: str = "rows",
 ) -> Verdict:
     """Say whether probabilities are miscalibrated, how, by how much, and what could have gone unnoticed.
 
@@ -55,11 +56,11 @@ def verdict_of(
     few rows that are far out, which an error of probabilities hardly does.
     """
     if not test.rejects(1 - error.confidence):
-        words = f"No evidence of miscalibration in {test.n:,} rows ({test.p}){_but_slope(slope)}; {_unnoticed(error)}."
+        words = f"No evidence of miscalibration in {test.n:,} {of} ({test.p}){_but_slope(slope)}; {_unnoticed(error)}."
         return Verdict("none", words)
     shape = shape_of(pairs)
     kinds = EVENT if is_event else TOP_LABEL
-    facts = _facts(shape, is_event, rate, score)
+    facts = _facts(shape, is_event, rate, score, of)
     size = f"root mean square error {error.estimate:.3f}{_interval(error)}"
     return Verdict(shape.kind, f"Miscalibrated ({test.p}): {kinds[shape.kind]} ({facts}); {size}.")
 
@@ -82,10 +83,10 @@ def _interval(error: Interval) -> str:
     return f" ({round(100 * error.confidence)} % interval {error.low:.3f} to {error.high:.3f})"
 
 
-def _facts(shape: Shape, is_event: bool, rate: float, score: float) -> str:
+def _facts(shape: Shape, is_event: bool, rate: float, score: float, of: str) -> str:
     if shape.kind in ("too_high", "too_low"):
         if is_event:
-            return f"the mean probability is {score:.3f}, the event happened in {rate:.3f} of the rows"
+            return f"the mean probability is {score:.3f}, the event happened in {rate:.3f} of the {of}"
         return f"mean confidence {score:.3f}, accuracy {rate:.3f}"
     return "; ".join(_range(part) for part in shape.ranges)
 
