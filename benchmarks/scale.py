@@ -85,9 +85,9 @@ def jobs(fits: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 def command(room: Path, where: str, what: str) -> list[str]:
     """Return how a job is started."""
-    words = ["scale_memory.py", str(room), *what.split(), where.split()[1]]
-    if not where.startswith("bound"):
-        words = ["scale_job.py", str(room), where, what]
+    words = ["scale_job.py", str(room), where, what]
+    if where.startswith("bound"):
+        words = ["scale_memory.py", str(room), *what.split(), where.split()[1]]
     return [sys.executable, "-W", "ignore", str(ROOT / "benchmarks" / words[0]), *words[1:]]
 
 

@@ -149,17 +149,20 @@ class Scan:
         ``most`` says how many rows of so many columns there may be; a ``sample`` that the user asked for counts more.
         """
         given = self.given(inputs, classes, saturated=None, embedded=False)
-        rows = self.sample or self._compared(most(given.data.columns), given.data.columns)
+        rows = self.sample or self._compared(most, self.looked(inputs, classes, None, False)[1])
         block = (given.data if given.data.n <= rows and given.data.in_memory else given.data.pilot(rows)).rows()
         seen = self.looked(inputs, classes, None, False)[1]
         if seen.survey is None or np.isclose(block.total_weight, seen.survey.counts[0].sum(), rtol=1e-12):
             return given, block, ""
         return given, block, f"a sample of {block.n:,} of {seen.rows:,} rows, chosen by a hash of their content"
 
-    def _compared(self, rows: int, columns: int) -> int:
-        if self.memory is None:
-            return rows
-        return min(rows, max(self.memory // (_COMPARED * columns), _LEAST_COMPARED))
+    def _compared(self, most: Callable[[int], int], seen: Seen) -> int:
+        """Return how many rows there is room for beside the samples."""
+        columns = seen.reading.columns
+        if self.memory is None or seen.survey is None:
+            return most(columns)
+        left = max(self.memory - seen.survey.need, 0)
+        return min(most(columns), max(left // (_COMPARED * columns), _LEAST_COMPARED))
 
     @property
     def seen_source(self) -> Source:
