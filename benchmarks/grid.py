@@ -109,8 +109,8 @@ def _word(found: list[Cell]) -> str:
     apart = [f"{c.name} in {m} ({c.apart(m):+.0f} %)" for c in found for m in METRICS if c.apart(m) > ALLOWED]
     return (
         f"At least as good as either method on the median: **{'holds' if median else 'fails'}**. No cell's median "
-        f"worse than the better one by more than {ALLOWED:.0f} %, {len(found)} cells: {cell}. These are medians of what "
-        "the two sides have on the same half. With the median of either side by itself, so that two different halves "
+        f"worse than the better one by more than {ALLOWED:.0f} %, {len(found)} cells: {cell}. These are medians of "
+        "what the two sides have on the same half. With the median of either side by itself, so that different halves "
         f"may stand against each other, {len(apart)} of {len(METRICS) * len(found)} figures are: "
         f"{', '.join(apart) or 'none'}."
     )

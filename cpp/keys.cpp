@@ -37,7 +37,7 @@ std::uint32_t column_factor(std::uint32_t column) {
 // All bits of a float, and of a double those that the last bits of a sum do not change.
 CALIBRANT_INLINE std::uint64_t all_bits(float value) { return std::bit_cast<std::uint32_t>(value + 0.0f); }
 CALIBRANT_INLINE std::uint64_t all_bits(double value) {
-    return (std::bit_cast<std::uint64_t>(value + 0.0) + (1u << 11)) >> 12;
+    return (std::bit_cast<std::uint64_t>(value + 0.0) + (1u << 19)) >> 20;
 }
 
 // The sum over all columns of their leading, or of all their bits, times the columns' factors.

@@ -9,7 +9,7 @@ namespace calibrant {
 // that a shift of the row changes nothing. At most kKeyColumns of the scores are rounded to eleven binary digits first, the
 // others to five: the same row in another precision, or read back from a file, keeps its key though there be a thousand
 // classes, and rows of few values (k-NN, forests) that differ in any column have keys of their own. Rows may share a key.
-// With `fine` each key is split by all digits of all scores (forty of a double's): rows that are much alike are told apart,
+// With `fine` each key is split by all digits of all scores (33 of a double's): rows that are much alike are told apart,
 // and so may be the same row in another precision.
 constexpr std::int64_t kKeyColumns = 8;
 template <class T>
