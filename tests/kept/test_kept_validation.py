@@ -9,6 +9,7 @@ import pytest
 from tests.kept.comparing import check
 
 from calibrant.errors import CalibrantError
+from calibrant.metrics.views.labels import read_labels_of
 from calibrant.validation import arrays, columns, labels, probabilities, saturation, scores
 
 INF, NAN = np.inf, np.nan
@@ -212,3 +213,30 @@ def test_labels_and_probabilities_may_be_swapped(name):
     given = {"labels": [0, 1, 1], "fractions": [0.1, 0.5, 1.0], "rows": P, "whole": [0.0, 1.0, 1.0]}
     found = {other: told(probabilities.refuse_swapped, given[name], given[other]) for other in given}
     check("validation", f"swapped {name}", found)
+
+
+Q = np.array([[0.0, 1.0], [0.4, 0.6], [0.9, 0.2]])
+Y = np.array([[0.0, 1.0], [1.0, np.nan], [1.0, 0.0]])
+SEVERAL = {
+    "zeros and ones": (Y, Q, {}),
+    "all known": (np.nan_to_num(Y), Q, {"sample_weight": [1.0, 2.0, 0.5], "clusters": ["a", "b", "a"]}),
+    "named": (Y, Q, {"classes": ["x", "y"]}),
+    "a frame": (Y, pd.DataFrame(Q, columns=["u", "v"]), {}),
+    "misnamed": (Y, Q, {"classes": ["x"]}),
+    "above": (Y, Q + np.array([0.0, 1e-9]), {}),
+    "below": (Y, Q - np.array([1e-9, 0.0]), {}),
+    "wrong where nobody knows": (Y, np.where(np.isnan(Y), 7.0, Q), {}),
+    "nan": (Y, np.where(Q == 0.4, NAN, Q), {}),
+    "strange": (Y * 2, Q, {}),
+    "nothing known": (Y * NAN, Q, {}),
+    "one label": (Y[:, 0], Q[:, 0], {}),
+    "other shapes": (Y[:2], Q, {}),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_several_labels_a_row(name):
+    y, p, given = SEVERAL[name]
+    named = {key: given.get(key) for key in ("sample_weight", "clusters", "classes")}
+    found = told(read_labels_of, y, p, *named.values())
+    check("validation", f"several labels, {name}", found)
