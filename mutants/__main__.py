@@ -67,7 +67,7 @@ def pytest_run(tests: list[str], changed: children.Changed | None, seconds: floa
     sys.meta_path[:0] = [changed] if changed else []
     patience = Patience(seconds)
     code = int(pytest.main([*PYTEST, *tests], plugins=[patience]))
-    if code == pytest.ExitCode.INTERRUPTED and patience.left < 0:
+    if code == pytest.ExitCode.INTERRUPTED and patience.over:
         code = 0
     return code if changed is None or changed.took_effect() else children.NOT_CHANGED
 

@@ -95,12 +95,19 @@ def kept_files(root: Path) -> list[Path]:
 
 
 def by_names(root: Path, change: Change) -> list[str]:
-    """Return a room's other test files, first those that name most often what the changed file defines."""
+    """Return a room's other test files, first those that name most often what the changed file defines.
+
+    What the files define that import it counts as well: a helper is tested by those whom it helps.
+    """
     source = root / change.path
-    names = {source.stem, *re.findall(r"^\s*(?:def|class) (\w{5,})", source.read_text(), re.MULTILINE)}
-    word = re.compile(rf"\b(?:{'|'.join(sorted(names))})\b")
+    importing = re.compile(rf"import.*\b{source.stem}\b|\b{source.stem} import")
+    others = [path for path in source.parent.rglob("*.py") if importing.search(path.read_text())]
+    names = {source.stem}
+    for path in (source, *others):
+        names |= {path.stem, *re.findall(r"^\s*(?:def|class) (\w{5,})", path.read_text(), re.MULTILINE)}
+    word = re.compile(rf"\b(?:test_)?(?:{'|'.join(sorted(names))})\b")
     files = [path for path in test_files(root, change.room) if path.parent != root / KEPT]
-    files.sort(key=lambda path: -len(word.findall(path.read_text())))
+    files.sort(key=lambda path: -len(word.findall(path.stem + " " + path.read_text())))
     return [str(path.relative_to(root)) for path in files]
 
 
@@ -162,10 +169,10 @@ class Watcher:
 
 
 class Patience:
-    """A plugin of pytest: after so many seconds of tests no more are begun."""
+    """A plugin of pytest: after so many seconds of processor time no more tests are begun."""
 
     def __init__(self, seconds: float) -> None:
-        self.left = seconds
+        self.end = time.process_time() + seconds
         self.session: Any = None
 
     def pytest_sessionstart(self, session: Any) -> None:
@@ -173,10 +180,14 @@ class Patience:
         self.session = session
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        """Count the seconds of a part of a test."""
-        self.left -= report.duration
-        if self.left < 0:
+        """Stop where the time is over."""
+        if self.over:
             self.session.shouldstop = "the time is over"
+
+    @property
+    def over(self) -> bool:
+        """Whether the time is over."""
+        return time.process_time() > self.end
 
 
 class Tests:

@@ -6,7 +6,7 @@ from scipy.special import erfc
 from tests.kept.test_kept_maps import SETS
 from tests.kept.test_kept_operators import OTHERS, lifted
 
-from calibrant import make, registry
+from calibrant import KCal, make, registry
 from calibrant.maps import hoki_formula
 
 torch = pytest.importorskip("torch")
@@ -37,3 +37,15 @@ def test_the_series_of_hokis_normal_law_is_erfc():
     t = 1 / (1 + x / 2)
     series = t * np.exp(-x * x + np.polynomial.polynomial.polyval(t, hoki_formula._ERFC))
     np.testing.assert_allclose(series, erfc(x), rtol=1.3e-7)
+
+
+def test_a_projection_with_a_second_layer_has_its_formula():
+    """Few sets make the training choose one: it is given here. Rows on both sides of zero, where the layer bends."""
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    x = rng.normal(size=(60, 4)) + np.eye(3, 4)[y]
+    fitted = KCal("lda", dim=2, bandwidth=0.8).fit(x, y)
+    plain = fitted.predict_proba(x)
+    fitted.projection_ = {**fitted.projection_, "mix": np.array([[0.5, -0.8], [0.3, 0.6]])}
+    assert np.abs(fitted.predict_proba(x) - plain).max() > 0.01
+    same(fitted, x)
