@@ -6,7 +6,7 @@ from scipy.special import erfc
 from tests.kept.test_kept_maps import SETS
 from tests.kept.test_kept_operators import OTHERS, lifted
 
-from calibrant import KCal, make, registry
+from calibrant import KCal, StructuredScaling, make, registry
 from calibrant.maps import hoki_formula
 
 torch = pytest.importorskip("torch")
@@ -49,3 +49,11 @@ def test_a_projection_with_a_second_layer_has_its_formula():
     fitted.projection_ = {**fitted.projection_, "mix": np.array([[0.5, -0.8], [0.3, 0.6]])}
     assert np.abs(fitted.predict_proba(x) - plain).max() > 0.01
     same(fitted, x)
+
+
+@pytest.mark.parametrize("shape", ["matrix", "vector"])
+def test_structured_scaling_has_its_formula(shape):
+    """Its parts see how sure a row is as well: rows of all degrees of it, beyond those of the fit."""
+    z, y, w = SETS["weights"]
+    fitted = StructuredScaling(shape=shape).fit(3 * z + [0.5, 0.0, -1.0], y, sample_weight=w)
+    same(fitted, np.concatenate([3 * z[:20], z[:5] / 9, 20 * z[:5]]), atol=2e-6)
