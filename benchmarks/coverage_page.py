@@ -105,7 +105,8 @@ unless the test rejects, and the upper end is honest about what remains possible
 small errors in few rows, with `mce` and `emax`, whose ends hold at all places at once, and with exact intervals of few
 events. Such intervals are marked `wide`, and text, command line, JSON and pages say so. By design, too,
 is the width of the usual interval of observed over expected, which treats the sum of the scores as
-fixed. `variational_error` and its two sides estimate what a cross-fitted curve can show, less than the error on
+fixed: where scores differ much it is marked `wide`, too.
+`variational_error` and its two sides estimate what a cross-fitted curve can show, less than the error on
 average; their interval is of the error. `emax` has the ends of the smooth curve's band.
 
 Where fewer than 20 rows have the rarer outcome, the note of a figure says that its interval may be short, or wide;
@@ -169,8 +170,8 @@ def _head(short: Any, loud: Any, wide: Any, withheld: Any, sizes: list[int]) -> 
         f"{len(sizes)} others {counts} samples or more, {len(sizes) - judged} cannot be judged. Of the {judged} that "
         f"can, {few} intervals are shown to cover less than 93 %, {sum(wide.values())} more than 97 %, and {many} "
         "tests to raise another share than 4 to 6 %. "
-        "Cells of few samples are weak evidence: one of 40 finds an interval that covers 80 % in seven of ten cases, "
-        "and hardly one that covers 90 %."
+        "Cells of few samples are weak evidence: one of 100 finds an interval that covers 85 % in three of four "
+        "cases and one that covers 90 % in one of five, a cell of 200 in all and in one of three."
     )
     lines = ["# Do intervals cover, and do tests keep their level?", "", verdict, "", WORDS]
     lines += ["## Intervals that cover less than 93 %", ""]

@@ -340,8 +340,12 @@ def test_figures_that_hold_more_often_than_they_claim_say_so():
     y, p = calibrated(np.random.default_rng(1), 60, 0.05)
     few = {name: bootstrap(name, y, p, resamples=39) for name in _over_covering() - {"cwece", "gaps of groups"}}
     said = {name for name, found in few.items() if found.wide}
-    assert said | {"cwece", "gaps of groups", "calibration_intercept"} >= _over_covering()
-    assert "or wide" in few["calibration_intercept"].note
+    noted = {"calibration_intercept", "brier", "nll"}  # in clusters of few events
+    assert said | {"cwece", "gaps of groups"} | noted >= _over_covering()
+    clusters = np.arange(200) // 5
+    y, p = np.arange(200) % 20 == 0, np.full(200, 0.06)
+    for name in noted:
+        assert "or wide" in bootstrap(name, y, np.where(y, 0.07, p), clusters=clusters, resamples=39).note
     rng = np.random.default_rng(0)
     q = rng.dirichlet(np.ones(3), 400)
     labels = (q.cumsum(axis=1) > rng.random((400, 1))).argmax(axis=1)
@@ -356,6 +360,9 @@ def test_figures_that_hold_more_often_than_they_claim_say_so():
     assert [name for name, one in many.figures.items() if one.wide] == ["emax"]
     assert many.wide == "intervals of emax hold more often than 95 %"
     assert many.wide in repr(many)
+    sure = bootstrap("observed_expected", [0, 1] * 100, [0.1, 0.9] * 100)  # whose outcomes vary less than usual
+    assert (sure.method, sure.wide) == ("log-normal", True)
+    assert wide_words({"observed_expected": sure}) == "intervals of observed_expected hold more often than 95 %"
     loss = bootstrap("brier", [0, 1] * 20, [0.0, 1.0] * 20)  # from 0 on, and no error of calibration
     assert (loss.low, loss.wide) == (0, False)
     assert wide_words({"brier": loss}) == ""

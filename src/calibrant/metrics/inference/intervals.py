@@ -26,6 +26,7 @@ __all__ = [
 _MOST_RESAMPLES = 100_000  # a p-value of 1e-5
 
 Floats = NDArray[np.float64]
+_RATES = ("clopper-pearson", "log-normal")  # methods of figures that are no errors
 BIASED = "chance alone raises this estimate; the interval is for the true value, corrected for that"
 
 
@@ -52,7 +53,8 @@ class Interval:
         Why there is no interval, why it is so wide, or why the estimate lies outside it; else empty.
     wide : bool
         Whether such intervals hold more often than they claim (docs/evidence/coverage.md): those of errors that begin
-        at 0 as no test rejects, those of the largest gap, which hold at all places at once, exact ones of few events.
+        at 0 as no test rejects, those of the largest gap, which hold at all places at once, exact ones of few events,
+        and those of observed over expected where scores differ much.
     """
 
     estimate: float
@@ -116,7 +118,7 @@ class Interval:
 def wide_words(*tables: Mapping[str, Interval]) -> str:
     """Say once, below tables of figures, which intervals hold more often than they claim; nothing where none does."""
     wide = [(name, found) for figures in tables for name, found in figures.items() if found.wide]
-    named = dict.fromkeys(name for name, found in wide if found.low != 0 or found.method == "clopper-pearson")
+    named = dict.fromkeys(name for name, found in wide if found.low != 0 or found.method in _RATES)
     parts = ["of errors that begin at 0"] * any(name not in named for name, _ in wide)
     parts += [f"of {' and '.join(named)}"] * bool(named)
     return f"intervals {' and '.join(parts)} hold more often than {100 * wide[0][1].confidence:.3g} %" if wide else ""
