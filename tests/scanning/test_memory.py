@@ -124,7 +124,9 @@ def test_files_are_read_whole_where_what_becomes_of_them_has_room(tmp_path):
     np.savez_compressed(tmp_path / "z.npz", logits=z)
     (tmp_path / "z.csv").write_bytes(b"x" * 100_000)
     (tmp_path / "z.csv.gz").write_bytes(b"x" * 100_000)
-    for name, size in {"z.npy": 0.8e6, "z.npz": 0.8e6, "z.csv": 1.6e6, "z.csv.gz": 6.4e6}.items():
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.table({str(i): z[:, i] for i in range(25)}), tmp_path / "z.parquet")
+    for name, size in {"z.parquet": 0.8e6, "z.npy": 0.8e6, "z.npz": 0.8e6, "z.csv": 1.6e6, "z.csv.gz": 6.4e6}.items():
         path = str(tmp_path / name)
         assert scans._is_large(path, int(size * 0.9), asked=True)
         assert not scans._is_large(path, int(size * 1.1), asked=True)

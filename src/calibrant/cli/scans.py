@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInput
+from ..files.arrow_tables import pyarrow_module
 from ..files.reading import ending, stream_bytes
 from ..files.scanned.pipes import copied, is_pipe
 from ..progress import pass_bar
@@ -67,8 +68,20 @@ def _size_when_read(path: Path) -> int:
     if suffix == ".npz":
         with contextlib.suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
             size = max(size, sum(member.file_size for member in archive.infolist()))
+    if suffix == ".parquet":
+        return max(size * _TABLE, _ARRAY * 8 * _values_in(path))
     copies = _ARRAY if suffix in (".npy", ".npz") else _TABLE
     return size * copies * (_GZ if path.suffix.lower() == ".gz" else 1)
+
+
+def _values_in(path: Path) -> int:
+    """Return how many values a Parquet file holds; 0 where it cannot say, and reading it will."""
+    try:
+        told = pyarrow_module(f"reading {path}", "pyarrow.parquet").read_metadata(path)
+    except Exception:  # pyarrow's errors are of many types, and missing it is told when the file is read
+        return 0
+    groups = (told.row_group(number) for number in range(told.num_row_groups))
+    return sum(group.column(column).num_values for group in groups for column in range(group.num_columns))
 
 
 @contextlib.contextmanager
