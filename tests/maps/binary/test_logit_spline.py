@@ -96,3 +96,15 @@ def test_worst_cases():
         assert ((q > 0) & (q < 1)).all()
     steps = fit(LogitSpline(), two(np.repeat([-1.0, 1.0], 20)), (np.arange(40) % 4 == 0).astype(int))
     assert np.isfinite(logit(steps.predict_proba(two(odds))[:, 1])).all()
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+@pytest.mark.parametrize("seed", [15, 16, 27])
+def test_hostile_weights_end_in_a_map_after_a_bounded_number_of_rounds(seed):
+    """Weights over 24 decades leave curvature that rounding has eaten: Newton would go on for hundreds of rounds."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(40, 2)) * 10.0 ** rng.uniform(-3, 3)
+    y, w = rng.integers(0, 2, 40), 10.0 ** rng.uniform(-12, 12, 40)
+    fitted = LogitSpline().fit(z, y, sample_weight=w)
+    assert fitted.fit_report_.iterations <= 160  # one search for the strength and one for the curve
+    assert np.isfinite(fitted.predict_proba(z)).all()

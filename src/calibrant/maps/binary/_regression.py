@@ -22,6 +22,7 @@ SMOOTHING = AnyOf(OneOf(True, False), Number(0))  # True is Platt's count of one
 
 _GAIN = 1e-7  # of the summed loss: what a last step would still gain; a standard error is worth 0.5
 _SHARE = 1e-10  # of the summed loss: the same where the rows weigh little
+_PASSES = 80  # several times what real scores take; weights from 1e-300 to 1e300 would use up any number
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +67,7 @@ class CellRegression:
         if start is None:
             start = np.zeros((len(self.strengths), self.features.shape[1]))
             start[:, 0] = logit(np.clip(happened / total, 1e-12, 1 - 1e-12))
-        return newton(self, start, min(_GAIN, _SHARE * total), low=low)
+        return newton(self, start, min(_GAIN, _SHARE * total), low=low, most=_PASSES)
 
 
 def smooth_pair(positives: Array, negatives: Array, count: float) -> tuple[Array, Array]:
