@@ -243,7 +243,7 @@ class Call:
         return {**rows, **sums, **given}
 
     def _row_keys(self):
-        return {"relative": True}
+        return {"relative": True, "fine": False}
 
     def _softmax_residual(self):
         return {"scores": self.logits * self.kind(0.7), "b": self.rng.normal(size=self.k)}
