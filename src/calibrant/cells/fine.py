@@ -29,6 +29,7 @@ _COARSE = 1 << 21  # coarse cells of all groups together: 32 MB of sums
 _LEAST_BITS, _MOST_BITS = 9, 16  # of a float32 that name a coarse cell: at least its sign and exponent
 _FINE = 1 << 20  # fine cells of all groups for each of two measures, the mass of all scores and of the positives
 _SUMS = 80  # bytes for each of them: 2.5 cells, as these are powers of two, with two sums, of all rows and of a fold
+_A_MAP = 40_000  # bytes for what is made of the cells of a group, as measured with 1000 of them
 _LEAST_FINE, _MOST_FINE = 1 << 7, 1 << 15  # of those for one group
 
 
@@ -247,7 +248,7 @@ def _split_of(data: Data, groups: Groups) -> _Split:
     count = int(groups.max()) + 1
     bits = int(np.clip(np.log2(_COARSE / count), _LEAST_BITS, _MOST_BITS))
     fine = max(_LEAST_FINE, min(_MOST_FINE, _FINE // count))
-    data.takes(_SUMS * fine * count + (8 << bits) * count, f"cells of {count} groups of classes")
+    data.takes((_SUMS * fine + (8 << bits) + _A_MAP) * count, f"cells of {count} groups of classes")
     flat = data.reduce(CellSums(groups, bits))
     totals = flat.reshape(count, -1, 2).sum(axis=1)
     there = np.flatnonzero(flat[:, 0] > 0)
