@@ -14,7 +14,7 @@ SMALL = 10  # how many times fewer rows the small file has
 BOUNDS = ("200MB", "500MB", "1000MB")
 BOUNDED = [
     *(("small", name) for name in ("ts", "ets", "irova", "hb-mass", "bbq", "sms", "measure", "apply")),
-    *(("wide", name) for name in ("ts", "hb-mass", "measure")),
+    *(("wide", name) for name in ("ts", "hb-mass")),
     *(("one_group.parquet", name) for name in ("ts", "measure", "apply")),
 ]
 MOST_MEMORY, MOST_RATIO, MOST_PARQUET, EXPONENT = 600, 2.5, 2.0, 0.1
