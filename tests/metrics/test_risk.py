@@ -124,7 +124,7 @@ def test_statistics_agree_with_mapie_and_probmetrics(measured):
 
 
 def test_everything_val_prob_prints(case):
-    """Indices of deviance are those of our log-losses; lrm rounds scores for its C, which is not reproduced."""
+    """Indices of deviance are those of our log-losses; lrm looks at scores in steps of 1/5000 for its C and Dxy."""
     _, y, p, r, _ = case
     rms, n, p = r["val_prob"], len(y), p.astype(np.float64)
     line = expit(metrics.calibration_intercept(y, p) + metrics.calibration_slope(y, p) * logit(p))
@@ -148,7 +148,9 @@ def test_everything_val_prob_prints(case):
     assert chdtrc(2, figures["U:Chi-sq"]) == pytest.approx(rms["U:p"], rel=2e-3)  # R's is 1 - F, which cancels
     assert metrics.calibration_slope(y, p) == pytest.approx(rms["Slope"], abs=2e-8)
     assert metrics.calibration_intercept(y, p) == pytest.approx(rms["Intercept"], abs=2e-8)
-    assert 2 * metrics.auroc(y, p) - 1 == pytest.approx(rms["Dxy"], abs=3e-3)
+    in_steps = metrics.auroc(y, np.floor(5000 * p) / 5000)
+    assert in_steps == pytest.approx(rms["C (ROC)"], abs=1e-12)
+    assert 2 * in_steps - 1 == pytest.approx(rms["Dxy"], abs=1e-12)
 
 
 def test_the_variational_error_agrees_on_the_same_folds(case, monkeypatch):
