@@ -60,6 +60,7 @@ def test_a_task_that_fails_once_changes_nothing(frame, monkeypatch, tmp_path):
             raise RuntimeError("this task fails once")
         yield from batches
 
+    calibrant.scan(frame, scores="logits", label="label")  # from here on workers run this Python: `fails_once` too
     again = frame.mapInArrow(fails_once, frame.schema)
     fitted = make("ts").fit(calibrant.scan(again, scores="logits", label="label"))
     assert os.path.exists(marker)
