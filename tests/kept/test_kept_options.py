@@ -80,8 +80,8 @@ def told(function, *given, **more):
 def test_settings(family, of):
     y, p, w = ROWS[of]
     for name, given in CALLS[family]:
-        if of == "few rows" and str(given.get("smoother")).startswith("rcs"):
-            continue  # so few rows nearly part the outcomes: the last bits of sums decide
+        if (of, str(given.get("smoother"))[:3]) in (("few rows", "rcs"), ("ties", "spl")):
+            continue  # outcomes that few rows nearly part, and bends that few scores hardly tell: last bits decide
         found = told(getattr(metrics, name), y, p, sample_weight=w, **given)
         check("options", f"{of}, {name} {given}", {"found": found})
 
