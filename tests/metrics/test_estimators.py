@@ -221,3 +221,15 @@ def test_unknown_options_are_refused():
     ):
         with pytest.raises(ValueError, match="allowed"):
             calibration_error([0, 1], [0.2, 0.7], **bad)
+
+
+def test_smooth_takes_any_width_or_refuses_it():
+    p = np.linspace(0.02, 0.98, 49)
+    y = (np.arange(49) % 3 == 0).astype(int)
+    assert smece(y, p, width=1e300) == smece(y, p, width=1e3)
+    for width in (1e-12, 1e-300, 5e-324):
+        assert smece(y, p, width=width) == pytest.approx(0.5, abs=1e-12)  # nothing is smoothed: the mean gap
+    assert np.isfinite(smece(y, p, width=1e-4, grid="relplot"))
+    for width in (9e-5, 1e-12, 1e-300):
+        with pytest.raises(InvalidInput, match="too small for relplot's grid"):
+            smece(y, p, width=width, grid="relplot")

@@ -17,6 +17,8 @@ from .norms import Norm, check_norm
 __all__ = ["smooth"]
 
 _PLACES = 8192
+_WIDEST = 1e3  # a wider kernel is as flat: exp(-½ (π · 1000)²) is zero
+_RELPLOTS_LEAST = 1e-4  # a width that takes 100,000 places; relplot itself tries none below 0.001
 _WIDTH = AnyOf(OneOf(None), Number(0.0, np.inf, open_low=True))
 
 
@@ -49,6 +51,12 @@ def smooth(pairs: Pairs, *, norm: Norm = 1, width: Any = None, grid: str = "fine
     if not is_one_of(grid, ("fine", "relplot")):
         raise InvalidInput("no such grid", seen=repr(grid), allowed="'fine', 'relplot'")
     if grid == "relplot":
+        if width is not None and width < _RELPLOTS_LEAST:
+            raise InvalidInput(
+                "width is too small for relplot's grid, which has 10 / width places",
+                seen=repr(width),
+                allowed=f"{_RELPLOTS_LEAST} or more; any with grid='fine'",
+            )
         return _on_relplots_grid(pairs, _relplots_width(pairs) if width is None else float(width))
     spectrum = _spectrum(pairs)
     return _smoothed(spectrum, float(width)) if width is not None else _fixed_point(spectrum)
@@ -77,9 +85,9 @@ def _spectrum(pairs: Pairs) -> Array:
 
 def _smoothed(spectrum: Array, width: float) -> float:
     """Sum of |values| after damping the cosines; those damped below 1e-17 are zero already."""
-    kept = _PLACES if width <= 0 else min(_PLACES, int(9 / (np.pi * width)) + 2)
+    kept = _PLACES if width <= 0 else int(min(_PLACES, 9 / (np.pi * width) + 2))
     damped = np.zeros(_PLACES)
-    damped[:kept] = spectrum[:kept] * np.exp(-0.5 * (np.pi * width * np.arange(kept)) ** 2)
+    damped[:kept] = spectrum[:kept] * np.exp(-0.5 * (np.pi * min(width, _WIDEST) * np.arange(kept)) ** 2)
     return float(np.abs(np.asarray(idct(damped, norm="ortho", overwrite_x=True))).sum())
 
 
