@@ -11,8 +11,9 @@
 namespace calibrant {
 namespace {
 
-constexpr std::int64_t kChunk = 512;  // float lanes are emptied into doubles this often
-constexpr std::int64_t kGlance = 64;  // scores are looked through for large ones only in stretches that have one
+template <class E>
+constexpr std::int64_t kPad = 64 / sizeof(E);  // what the widest registers hold: rows are filled up to a multiple of it
+
 // Above this probability -log(1 - p) is taken without its series, whose error is below 6e-17, or 6e-14 if it is rounded to
 // single precision.
 template <class T>
@@ -35,29 +36,37 @@ CALIBRANT_INLINE double minus_log1m(double p) {
     return s * p;
 }
 
-// out = exp(z - top) and their sum, for a chunk, in the precision of out; with Skips the term at one place is 0.
-template <bool Skips, class T, class E>
-CALIBRANT_INLINE E exponentials_in(const T* z, std::int32_t size, T top, std::int32_t place, E* out) {
-    E sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (std::int32_t j = 0; j < size; ++j) {
-        const E e = exp_nonpositive(static_cast<E>(z[j]) - static_cast<E>(top));
-        out[j] = Skips && j == place ? E(0) : e;
-        sum += out[j];
-    }
-    return sum;
+template <class E>
+CALIBRANT_INLINE std::int64_t filled_up(std::int64_t k) {
+    return (k + kPad<E> - 1) / kPad<E> * kPad<E>;
 }
 
-// out = exp(z - max), 0 in the place of the first largest; returns the sum without that one, which keeps its digits.
+// d = z - top in whole vectors, where -inf stands for the first largest and behind the row. Returns the place of that one.
 template <class T, class E>
-CALIBRANT_INLINE double exponentials(const T* z, std::int64_t k, T top, E* out, std::int64_t& place) {
-    place = first_place(z, k, top);
+CALIBRANT_INLINE std::int64_t differences(const T* z, std::int64_t k, T top, E* d) {
+#pragma omp simd
+    for (std::int64_t j = 0; j < k; ++j) d[j] = static_cast<E>(z[j]) - static_cast<E>(top);
+    const std::int64_t place = first_place(z, k, top);
+    std::fill(d + k, d + filled_up<E>(k), -std::numeric_limits<E>::infinity());
+    d[place] = -std::numeric_limits<E>::infinity();
+    return place;
+}
+
+// out = exp d and their sum; that of the first largest, which is not among them, would take digits from it.
+template <class E>
+CALIBRANT_INLINE double exponentials(const E* d, std::int64_t padded, E* out) {
+    constexpr std::int64_t lanes = kPad<E>, steps = 32 * lanes;  // so often float lanes are emptied into doubles
     double sum = 0;
-    for (std::int64_t from = 0; from < k; from += kChunk) {
-        const auto size = static_cast<std::int32_t>(std::min(kChunk, k - from));
-        const auto skipped = static_cast<std::int32_t>(std::clamp<std::int64_t>(place - from, -1, size));
-        sum += skipped >= 0 && skipped < size ? exponentials_in<true>(z + from, size, top, skipped, out + from)
-                                              : exponentials_in<false>(z + from, size, top, skipped, out + from);
+    for (std::int64_t from = 0; from < padded; from += steps) {
+        E sums[lanes] = {};
+        for (std::int64_t j = from; j < std::min(from + steps, padded); j += lanes) {
+#pragma omp simd
+            for (std::int64_t l = 0; l < lanes; ++l) {
+                out[j + l] = exp_nonpositive(d[j + l]);
+                sums[l] += out[j + l];
+            }
+        }
+        sum += folded_sum<lanes>(sums);
     }
     return sum;
 }
@@ -74,49 +83,53 @@ double log_rest(const T* z, std::int64_t k, T top, std::int64_t place) {
     return second - top + std::log(sum);
 }
 
-// The log-odds of the large ones of a stretch, which are few: d - log(S - exp d).
-template <class T, class E>
-CALIBRANT_INLINE void log_odds_of_large(const T* z, const E* e, std::int64_t from, std::int64_t to, T top, double total,
-                                        E large, double most, T* out) {
-    constexpr std::int64_t step = 16;
-    for (std::int64_t s = from; s < to; s += step) {
-        const std::int64_t stop = std::min(s + step, to);
-        int candidates = 0;
-#pragma omp simd reduction(+ : candidates)
-        for (std::int64_t j = s; j < stop; ++j) candidates += e[j] >= large;
-        if (candidates == 0) continue;
-        for (std::int64_t j = s; j < stop; ++j) {
-            if (e[j] < large) continue;
-            const double d = static_cast<double>(z[j]) - top;
-            out[j] = static_cast<T>(d == 0.0 ? most : std::min(d - log_positive(total - e[j]), most));
-        }
+// The log-odds of the large ones of a vector, d - log(S - exp d); a second largest is as the first.
+template <class E>
+CALIBRANT_INLINE void log_odds_of_large(const E* d, const E* e, double total, E large, double most, E* odds) {
+    constexpr std::int64_t lanes = kPad<E>;
+    double exact[lanes];
+#pragma omp simd
+    for (std::int64_t l = 0; l < lanes; ++l) {
+        const double own = static_cast<double>(d[l]) - log_positive(total - static_cast<double>(e[l]));
+        exact[l] = d[l] == E(0) || own > most ? most : own;
     }
+#pragma omp simd
+    for (std::int64_t l = 0; l < lanes; ++l) odds[l] = e[l] >= large ? static_cast<E>(exact[l]) : odds[l];
 }
 
-// log p = d - log S dominates and is monotone; -log(1 - p) adds less than its rounding could undo. `e` has room for k numbers
-// in the precision that all is computed in. Where only one class is asked for, the others far from it are left out.
-template <class T, class E>
-CALIBRANT_INLINE void log_odds_of(const T* z, std::int64_t k, E* e, T* out, std::int64_t only = kEvery) {
+// log p = d - log S dominates and is monotone; -log(1 - p) adds less than its rounding could undo. `room` is for the
+// differences and the exponentials, in the precision that all is computed in. Where only one class is asked for, the others
+// far from it are left out.
+template <bool Grid, class T, class E>
+CALIBRANT_INLINE void log_odds_of(const T* z, std::int64_t k, E* room, T* out, std::int64_t only = kEvery) {
+    constexpr std::int64_t lanes = kPad<E>;
+    const std::int64_t padded = filled_up<E>(k);
+    E *d = room, *e = room + padded;
     const T top = row_max(z, k);
-    std::int64_t place;
-    const double rest = exponentials(z, k, top, e, place), total = 1.0 + rest;
-    const double most = -(rest > 1e-30 ? std::log(rest) : log_rest(z, k, top, place));  // the first largest's
-    const E log_total = static_cast<E>(std::log1p(rest)), inverse = static_cast<E>(1.0 / total);
+    const std::int64_t place = differences(z, k, top, d);
+    const double rest = exponentials(d, padded, e), total = 1.0 + rest;
+    const double most = -(rest > 1e-30 ? log_positive(rest) : log_rest(z, k, top, place));  // the first largest's
+    const E log_total = static_cast<E>(log_positive(total)), inverse = static_cast<E>(1.0 / total);
     const E large = static_cast<E>(kLarge<T> * total);
-    const std::int64_t begin = only == kEvery ? 0 : only / kGlance * kGlance, end = only == kEvery ? k : only + 1;
-    for (std::int64_t from = begin; from < end; from += kGlance) {
-        const std::int64_t to = std::min(from + kGlance, k);
+    const std::int64_t begin = only == kEvery ? 0 : only / lanes * lanes, end = only == kEvery ? k : only + 1;
+    for (std::int64_t from = begin; from < end; from += lanes) {  // odds take the place of the differences
+        E odds[lanes];
         int exact = 0;
 #pragma omp simd reduction(+ : exact)
-        for (std::int64_t j = from; j < to; ++j) {
-            const E own = e[j];
+        for (std::int64_t l = 0; l < lanes; ++l) {
+            const E own = e[from + l];
             exact += own >= large;
-            const E series = minus_log1m(own >= large ? E(0) : own * inverse);
-            out[j] = static_cast<T>((static_cast<E>(z[j]) - static_cast<E>(top)) - log_total + series);
+            odds[l] = d[from + l] - log_total + minus_log1m(own >= large ? E(0) : own * inverse);
         }
-        if (exact) log_odds_of_large(z, e, from, to, top, total, large, most, out);
+        if (exact) log_odds_of_large(d + from, e + from, total, large, most, odds);
+        for (std::int64_t l = 0; l < lanes; ++l) d[from + l] = odds[l];
     }
-    out[place] = static_cast<T>(most);
+    d[place] = static_cast<E>(most);
+#pragma omp simd
+    for (std::int64_t j = begin; j < std::min(end, k); ++j) {
+        const T rounded = static_cast<T>(d[j]);
+        out[j] = Grid ? static_cast<T>(on_grid(rounded)) : rounded;
+    }
 }
 
 // Of two classes they are one difference, without an exponential: a score on an edge is on it everywhere.
@@ -126,22 +139,14 @@ CALIBRANT_INLINE void log_odds_of_two(const T* z, T* out) {
     out[0] = -out[1];
 }
 
-// Rows of the same scores in another order have the same log-odds then, and fall on the same side of an edge.
 template <class T>
-CALIBRANT_INLINE void to_grid(std::int64_t k, T* odds, std::int64_t only) {
-    if (only != kEvery) odds += only, k = 1;
+CALIBRANT_INLINE void softmax_row(const T* z, std::int64_t k, T* room, T* out) {
+    T *d = room, *e = room + filled_up<T>(k);
+    const std::int64_t place = differences(z, k, row_max(z, k), d);
+    const T inverse = static_cast<T>(1.0 / (1.0 + exponentials(d, filled_up<T>(k), e)));
+    e[place] = 1;
 #pragma omp simd
-    for (std::int64_t j = 0; j < k; ++j) odds[j] = static_cast<T>(on_grid(odds[j]));
-}
-
-template <class T>
-CALIBRANT_INLINE void softmax_row(const T* z, std::int64_t k, T* out) {
-    std::int64_t place;
-    const double rest = exponentials(z, k, row_max(z, k), out, place);
-    out[place] = 1;
-    const T inverse = static_cast<T>(1.0 / (1.0 + rest));
-#pragma omp simd
-    for (std::int64_t j = 0; j < k; ++j) out[j] *= inverse;
+    for (std::int64_t j = 0; j < k; ++j) out[j] = e[j] * inverse;
 }
 
 template <class T>
@@ -160,6 +165,15 @@ CALIBRANT_INLINE void lift_top(const T* z, std::int64_t k, T* q) {
         if (z[j] == top) q[j] = std::max(q[j], least);
 }
 
+// Room of this thread for two rows filled up.
+template <class E>
+E* room_for(std::int64_t k) {
+    thread_local std::vector<E> room;
+    const std::size_t size = 2 * filled_up<E>(k);
+    if (room.size() < size) room.resize(size);
+    return room.data();
+}
+
 template <class T>
 CALIBRANT_INLINE void normalize_block(const T* logits, std::int64_t from, std::int64_t to, std::int64_t k, bool keep_top,
                                       T* marginals) {
@@ -174,18 +188,10 @@ CALIBRANT_INLINE void normalize_block(const T* logits, std::int64_t from, std::i
 #pragma omp simd
             for (std::int64_t j = 0; j < k; ++j) q[j] = static_cast<T>(q[j] * inverse);
         } else {
-            softmax_row(z, k, q);
+            softmax_row(z, k, room_for<T>(k), q);
         }
         if (keep_top) lift_top(z, k, q);
     }
-}
-
-// Room of this thread for the exponentials of a row.
-template <class E>
-E* room_for(std::int64_t k) {
-    thread_local std::vector<E> room;
-    if (static_cast<std::int64_t>(room.size()) < k) room.resize(k);
-    return room.data();
 }
 
 CALIBRANT_CLONES void normalize_block_of(const float* logits, std::int64_t from, std::int64_t to, std::int64_t k,
@@ -201,20 +207,18 @@ CALIBRANT_CLONES void normalize_block_of(const double* logits, std::int64_t from
 
 CALIBRANT_CLONES void log_odds_row(const float* z, std::int64_t k, float* out, std::int64_t only) {
     if (k == 2) return log_odds_of_two(z, out);
-    log_odds_of(z, k, room_for<double>(k), out, only);
-    to_grid(k, out, only);
+    log_odds_of<true>(z, k, room_for<double>(k), out, only);
 }
 CALIBRANT_CLONES void log_odds_row(const double* z, std::int64_t k, double* out, std::int64_t only) {
     if (k == 2) return log_odds_of_two(z, out);
-    log_odds_of(z, k, room_for<double>(k), out, only);
-    to_grid(k, out, only);
+    log_odds_of<true>(z, k, room_for<double>(k), out, only);
 }
 
 CALIBRANT_CLONES void near_log_odds_row(const float* z, std::int64_t k, float* out) {
-    k == 2 ? log_odds_of_two(z, out) : log_odds_of(z, k, room_for<float>(k), out);
+    k == 2 ? log_odds_of_two(z, out) : log_odds_of<false>(z, k, room_for<float>(k), out);
 }
 CALIBRANT_CLONES void near_log_odds_row(const double* z, std::int64_t k, double* out) {
-    k == 2 ? log_odds_of_two(z, out) : log_odds_of(z, k, room_for<double>(k), out);
+    k == 2 ? log_odds_of_two(z, out) : log_odds_of<false>(z, k, room_for<double>(k), out);
 }
 
 template <class T>
