@@ -87,6 +87,7 @@ $(VENV)/ready: $(wildcard cpp/*) CMakeLists.txt pyproject.toml
 	touch $@
 
 $(VENV)/ready-dev: $(VENV)/ready
+	$(BIN)/python $(PIP) "setuptools>=70.1"  # pyspark is a source archive; from 70.1 on setuptools makes wheels by itself
 	$(BIN)/python $(PIP) --no-build-isolation --editable '.[dev]'
 	-$(BIN)/python scripts/get_browser.py
 	touch $@
