@@ -30,7 +30,8 @@ def test_zeros_that_come_true_are_read_by_how_often_they_do():
     counts = count_zeros(np.tile(z, (50, 1)), np.tile([0, 1], 50), None)
     np.testing.assert_array_equal(counts, [100, 200, 50, 100])
     assert np.exp(zero_level(counts, 3)) == pytest.approx((50 + 200 / 600) / 201)
-    assert np.exp(zero_level(counts * [7, 7, 7, 1], 3)) == pytest.approx(np.exp(zero_level(counts, 3)))  # no unit
+    assert zero_level(counts * [7, 7, 7, 1], 3) == zero_level(counts * 7, 3)  # a weight of seven is the row seven times
+    assert zero_level(counts * [0.01, 0.01, 0.01, 1], 3) == pytest.approx(zero_level(counts, 3))
 
 
 def test_zeros_that_never_come_true_are_about_one_over_all_scores():
@@ -128,3 +129,14 @@ def test_a_scan_of_two_classes_reads_zeros_as_memory_does():
     both = np.stack([1 - stated, stated], axis=1)
     streamed = make("platt", inputs="probabilities").fit(scan(lambda: [(both[i::3], right[i::3]) for i in range(3)]))
     assert streamed.zero_ == memory.zero_
+
+
+@pytest.mark.parametrize("name", ["identity", "ts", "vector", "beta", "irova", "imax", "spline"])
+def test_a_vote_of_weight_two_is_the_vote_twice(name):
+    p, labels = votes()
+    weights = 1.0 + (np.arange(len(labels)) % 3 == 0)
+    twice = np.repeat(np.arange(len(labels)), weights.astype(int))
+    weighted = make(name, inputs="probabilities").fit(p, labels, weights).predict_proba(p)
+    np.testing.assert_allclose(
+        weighted, make(name, inputs="probabilities").fit(p[twice], labels[twice]).predict_proba(p), atol=1e-5
+    )

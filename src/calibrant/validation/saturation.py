@@ -1,16 +1,17 @@
 """The one reading of saturated scores: probabilities of exactly zero (and so of one), logits of -inf.
 
 A forest of 200 trees answers 0 where none of them voted for a class, five neighbours where none of them has it. Such a
-zero is no impossibility but something small, and n rows of K classes cannot tell it from about 1/(nK). How small, the
-rows say: with N₀ zeros among their scores, M₀ of which were the label after all, a zero is read as
+zero is no impossibility but something small, and n rows of K classes (n is the sum of their weights, if that is more)
+cannot tell it from about 1/(nK). How small, the rows say: with N₀ zeros among their scores, M₀ of which were the label
+after all, a zero is read as
 
     ε = (M₀ + N₀ / (2nK)) / (N₀ + 1),   at most 1/K;   1/(2nK) where no zero was seen,
 
 as a share of its row's probability, and never as more than the smallest probability of its row that is not zero, so
 that the order of a row is kept. With two classes, where one score ranks the rows, and for maps that rise with a score,
 it is no more than the smallest probability of any row, so that a 1 is never answered less than a 0.95. The same ε
-serves a fit and every answer of the fitted map. With ``saturated="exact"`` a zero stays
-a zero in the answers, for classes that are masked out; a fit then counts it as next to nothing.
+serves a fit and every answer of the fitted map. With ``saturated="exact"`` a zero stays a zero in the answers, for
+classes that are masked out; a fit then counts it as next to nothing.
 """
 
 from __future__ import annotations
@@ -64,10 +65,11 @@ def rows_without_zeros(weights: NDArray[np.float64] | None, n: int) -> ZeroCount
 def zero_level(counts: ZeroCounts, k: int) -> float:
     """Return log ε."""
     total, zeros, hits, rows = counts.tolist()
-    least = 0.5 / (rows * k)
+    n = max(total, rows)  # a weight of two is the row twice, and weights that sum to one are no less than the rows
+    least = 0.5 / (n * k)
     if zeros <= 0:
         return float(np.log(least))
-    zeros, hits = zeros * rows / total, hits * rows / total  # weights have no unit
+    zeros, hits = zeros * n / total, hits * n / total
     return float(np.log(min((hits + zeros * least) / (zeros + 1.0), 1.0 / k)))
 
 
