@@ -102,6 +102,17 @@ def test_weights_are_repetitions_and_zero_is_absence(problem):
     assert weighted == pytest.approx(TemperatureScaling().fit(z[repeated], y[repeated]).temperature_, rel=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+def test_weights_are_repetitions_also_where_the_temperature_ends_at_a_bound():
+    z = np.random.default_rng(3).normal(size=(60, 3)) * np.geomspace(0.1, 10, 60)[:, None]
+    w = np.arange(60) % 4 + 1.0
+    twice = np.repeat(np.arange(60), w.astype(int))
+    y = z.argmin(axis=1)
+    weighted = TemperatureScaling().fit(z, y, w)
+    assert weighted.fit_report_.at_bound
+    assert weighted.temperature_ == pytest.approx(TemperatureScaling().fit(z[twice], y[twice]).temperature_, rel=1e-12)
+
+
 def test_probabilities_and_logits_of_one_model_agree(problem):
     z, y = problem
     from_probabilities = TemperatureScaling(inputs="probabilities").fit(softmax(z, axis=1), y).temperature_
