@@ -92,6 +92,19 @@ def test_a_row_twice_is_held_out_together():
         np.testing.assert_array_equal(one, np.unique(two))
 
 
+def test_rows_of_one_score_twice_are_in_the_folds_of_rows_of_weight_two():
+    """Keys are blind to rounding: of 400 scores on a line some share one, and more do if their rows are given twice."""
+    generator = np.random.default_rng(1)
+    scores, labels = np.round(generator.normal(size=400), 2) + 1e-9 * np.arange(400), generator.integers(0, 2, 400)
+    block = Block(np.column_stack([np.zeros(400), scores]), labels, None, 2)
+    twice = block.take(np.repeat(np.arange(400), 2))
+    counts = np.unique(row_keys(block), return_counts=True)[1]
+    assert 2 < counts.max() <= 4 < 2 * counts.max()
+    for f in range(5):
+        one, two = (in_memory(rows).only(f, 5).rows().logits[:, 1] for rows in (block, twice))
+        np.testing.assert_array_equal(np.unique(one), np.unique(two))
+
+
 @pytest.mark.parametrize("n", [200, 5000, 20_000])
 def test_scores_of_few_values_make_even_folds_that_are_not_alike(n):
     generator = np.random.default_rng(0)

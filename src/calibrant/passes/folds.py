@@ -5,9 +5,10 @@ a row of weight two. Two things keep folds even:
 
 - Up to 4,096 rows the keys (`row_keys`) are sorted within each class and dealt out in turn, so that every class is
   spread over all folds. With more rows a key modulo the number of folds does.
-- Where scores take few values, one content may be a large part of the rows. Where more than four rows and more than one
-  in a thousand share a key, all digits of their scores tell them apart (`fine_keys`), and those whose content is as
-  frequent as that by itself are told apart by their number among their equals, as if that were content.
+- Where scores take few values, one content may be a large part of the rows. Where so many contents share a key, or one
+  has so many rows (more than four and more than one in a thousand), all digits of the scores tell them apart
+  (`fine_keys`), and rows whose content is as frequent as that by itself are told apart by their number among their
+  equals, as if that were content.
 """
 
 from __future__ import annotations
@@ -124,7 +125,7 @@ def fold_plan(data: Data, count: int) -> FoldPlan:
     if not len(heavy):
         return FoldPlan(count, _NONE, _NONE)
     found = data.reduce(partial(_keys_in_cells, cells=heavy))
-    crowded = _frequent(found.keys, found.counts, limit)
+    crowded = _crowded(found.keys, found.fine, found.counts, limit)
     found = found.only(np.isin(found.keys, crowded))
     frequent = _frequent(found.fine, found.counts, limit)
     found = found.only(np.isin(found.fine, frequent))
@@ -134,6 +135,17 @@ def fold_plan(data: Data, count: int) -> FoldPlan:
     before = np.cumsum(counts, axis=0) - counts
     by_part = dict(zip(parts.tolist(), before, strict=True))
     return FoldPlan(count, crowded, frequent, before=by_part, coarse=found.coarse)
+
+
+def _crowded(keys: Keys, fine: Keys, counts: Integers, limit: int) -> Keys:
+    """Return the keys, in order, that more contents than the limit share, or of which one content has more rows.
+
+    Contents count, not rows, so that rows given twice are told apart where rows of weight two are.
+    """
+    _, first, place = np.unique(fine, return_index=True, return_inverse=True)
+    frequent = keys[first[np.bincount(place, counts) > limit]]
+    shared, contents = np.unique(keys[first], return_counts=True)
+    return np.union1d(shared[contents > limit], frequent)
 
 
 def _frequent(keys: Keys, counts: Integers, limit: int) -> Keys:
@@ -201,9 +213,10 @@ def _keys_in_cells(block: Block, cells: Integers) -> KeyCounts:
 
 def _dealt_plan(keys: Keys, fine: Keys, labels: Integers, weights: Array, count: int, limit: int) -> FoldPlan:
     alone = np.ones(len(keys), dtype=np.int64)
-    crowded = _frequent(keys, alone, limit)
+    crowded = _crowded(keys, fine, alone, limit)
+    there = np.isin(keys, crowded)
+    frequent = _frequent(fine[there], alone[there], limit)
     keys = _finer(keys, fine, crowded)
-    frequent = _frequent(keys, alone, limit)
     keys = _numbered(keys, weights, frequent, np.zeros(len(frequent), dtype=np.int64))
     dealt, first = np.unique(keys, return_index=True)
     turn = np.empty(len(dealt), dtype=np.int64)
