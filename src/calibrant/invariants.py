@@ -198,7 +198,8 @@ def check_state(fitted: Any) -> None:
             raise _refusal(fitted, name, "it must be a number of columns or rows")
     sizes["D"] = getattr(fitted, "n_features_in_", sizes.get("K", 1))
     zero = getattr(fitted, "zero_", 0.0)
-    if not (isinstance(zero, numbers.Real) and (np.isnan(float(zero)) or _PLACE.accepts(zero))):
+    unread = isinstance(zero, float) and np.isnan(zero) and getattr(fitted, "_needs", "") == "embeddings"
+    if not (unread or (isinstance(zero, numbers.Real) and _PLACE.accepts(zero))):
         raise _refusal(fitted, "zero_", "it must be the logarithm of a probability")
     named = getattr(fitted, "feature_names_in_", None)
     if named is not None and not (isinstance(named, np.ndarray) and named.shape == (sizes["D"],)):

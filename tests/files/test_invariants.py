@@ -276,3 +276,12 @@ def test_classes_are_an_array():
     fitted.classes_ = fitted.classes_.tolist()
     with pytest.raises(CalibrantError, match="array"):
         check_state(fitted)
+
+
+def test_a_place_of_zeros_that_is_no_number_is_refused_but_for_embeddings(files, tmp_path):
+    def spoil(of_map):
+        of_map["state"]["zero_"] = {"float": "nan"}
+
+    with pytest.raises(CalibrantError, match="zero_"):
+        read(tmp_path, forged(files["ts"], spoil))
+    assert np.isnan(read(tmp_path, forged(files["kcal"], spoil)).zero_)
