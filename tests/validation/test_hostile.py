@@ -73,3 +73,31 @@ def test_labels_that_no_integer_holds_are_refused(label):
 def test_ragged_labels_are_refused_by_measure_in_our_words():
     with pytest.raises(InvalidInput, match="y_true"):
         calibrant.measure([[0], [1, 0]], [0.2, 0.7])
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_numbers_in_the_other_byte_order_are_numbers(kind):
+    z = Z.astype(kind)
+    turned = z.astype(z.dtype.newbyteorder())
+    fitted = calibrant.make("ts").fit(turned, Y.astype(">i8"), np.arange(1.0, 41.0).astype(">f8"))
+    wanted = calibrant.make("ts").fit(z, Y, np.arange(1.0, 41.0)).predict_proba(z)
+    np.testing.assert_array_equal(fitted.predict_proba(turned), wanted)
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).max == np.finfo(np.float64).max, reason="no longer doubles here")
+def test_numbers_beyond_a_double_are_refused_as_infinite():
+    with pytest.raises(InvalidInput, match="infinity"):
+        as_scores(Z.astype(np.longdouble) * np.longdouble(10) ** 4000, "logits")
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+def test_labels_in_half_precision_are_labels():
+    half = calibrant.make("ts").fit(Z, Y.astype(np.float16))
+    np.testing.assert_array_equal(half.predict_proba(Z), calibrant.make("ts").fit(Z, Y).predict_proba(Z))
+
+
+def test_lazy_frames_are_refused_with_what_to_call():
+    pl = pytest.importorskip("polars")
+    with pytest.raises(InvalidInput, match=r"collect\(\)"):
+        as_scores(pl.LazyFrame(Z), "logits")

@@ -70,6 +70,12 @@ def as_array(values: Any, name: str) -> tuple[NDArray[Any], tuple[Any, ...] | No
             seen=type(values).__name__,
             hint="call .toarray() first",
         )
+    if hasattr(values, "collect_schema") and hasattr(values, "collect"):
+        raise InvalidInput(
+            f"{name} is a lazy frame: its rows are not there yet",
+            seen=type(values).__name__,
+            hint="call .collect() first, or give it to calibrant.scan",
+        )
     if np.ma.is_masked(values):
         raise InvalidInput(f"{name} has masked entries", hint="drop or fill these rows; nothing is imputed")
     columns = tuple(values.columns) if hasattr(values, "columns") else None
@@ -103,14 +109,15 @@ def _of_tensor(values: Any, name: str) -> NDArray[Any]:
 def as_float(array: NDArray[Any], name: str) -> NDArray[np.floating]:
     """Return numbers as float32 or float64; half precision becomes float32, whole numbers float64."""
     if array.dtype.char in "fd":
-        return array
+        return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
     if np.iscomplexobj(array):
         raise InvalidInput(f"Complex data not supported in {name}", seen=str(array.dtype), allowed="real numbers")
     if array.dtype == np.float16 or array.dtype.name == "bfloat16":
         return array.astype(np.float32)
     if array.dtype not in (np.float32, np.float64):
         try:
-            array = array.astype(np.float64)
+            with np.errstate(over="ignore"):  # what is too large for a double is infinite, and refused as that
+                array = array.astype(np.float64)
         except (TypeError, ValueError, OverflowError) as error:
             kind = InvalidType if isinstance(error, TypeError) else InvalidInput
             raise kind(

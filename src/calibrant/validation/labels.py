@@ -166,7 +166,7 @@ def _whole_numbers(labels: NDArray[Any], name: str) -> NDArray[np.int64]:
             seen=_shorten(np.unique(labels)),
             allowed="class labels",
         )
-    if len(labels) and np.abs(labels).max() > 2**53:  # beyond, a float tells no whole number from the next
+    if len(labels) and float(np.abs(labels).max()) > 2**53:  # beyond, a float tells no whole number from the next
         raise InvalidInput(f"{name} holds numbers too large to be labels", seen=_shorten(np.unique(labels)))
     return labels.astype(np.int64)
 
