@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <vector>
 
 #include "binning_edges.hpp"
@@ -38,23 +39,27 @@ CALIBRANT_INLINE void used_odds(const T* z, std::int64_t k, const std::int64_t* 
         for (std::int64_t j = 0; j < m; ++j) odds[j] = odds[places[j]];
 }
 
-// Cells of some log-odds of one group, whose coarse cells begin at `offset`.
 template <class T>
-CALIBRANT_INLINE void run_cells(const T* odds, std::int64_t m, std::int32_t offset, int bits, const std::int32_t* first,
-                                const std::int32_t* shift, std::int32_t* cell) {
+CALIBRANT_INLINE void row_keys(const T* odds, std::int64_t m, std::uint32_t* key) {
+#pragma omp simd
+    for (std::int64_t j = 0; j < m; ++j) key[j] = key_of(static_cast<float>(odds[j]));
+}
+
+// Cells of some keys of one group, whose coarse cells begin at `offset`; they may take the keys' place.
+CALIBRANT_INLINE void run_cells(const std::uint32_t* key, std::int64_t m, std::int32_t offset, int bits,
+                                const std::int32_t* first, const std::int32_t* shift, std::int32_t* cell) {
     const int low = 32 - bits;
     const std::uint32_t mask = (std::uint32_t(1) << low) - 1;
     if (!first) {
 #pragma omp simd
-        for (std::int64_t j = 0; j < m; ++j)
-            cell[j] = offset + static_cast<std::int32_t>(key_of(static_cast<float>(odds[j])) >> low);
+        for (std::int64_t j = 0; j < m; ++j) cell[j] = offset + static_cast<std::int32_t>(key[j] >> low);
         return;
     }
     first += offset, shift += offset;
 #pragma omp simd
     for (std::int64_t j = 0; j < m; ++j) {
-        const std::uint32_t key = key_of(static_cast<float>(odds[j]));
-        cell[j] = first[key >> low] + static_cast<std::int32_t>((key & mask) >> shift[key >> low]);
+        const std::uint32_t own = key[j];
+        cell[j] = first[own >> low] + static_cast<std::int32_t>((own & mask) >> shift[own >> low]);
     }
 }
 
@@ -86,11 +91,13 @@ CALIBRANT_CLONES double cell_loss_of(const double* scores, const double* weights
     return sum;
 }
 
+CALIBRANT_CLONES void run_cells_of(const std::uint32_t* key, std::int64_t m, std::int32_t offset, int bits,
+                                   const std::int32_t* first, const std::int32_t* shift, std::int32_t* cell) {
+    run_cells(key, m, offset, bits, first, shift, cell);
+}
+
 #define CALIBRANT_BINNING_BLOCKS(T)                                                                                       \
-    CALIBRANT_CLONES void run_cells_of(const T* odds, std::int64_t m, std::int32_t offset, int bits,                      \
-                                       const std::int32_t* first, const std::int32_t* shift, std::int32_t* cell) {        \
-        run_cells(odds, m, offset, bits, first, shift, cell);                                                             \
-    }                                                                                                                     \
+    CALIBRANT_CLONES void row_keys_of(const T* odds, std::int64_t m, std::uint32_t* key) { row_keys(odds, m, key); }      \
     CALIBRANT_CLONES void row_bins_of(const T* scores, std::int64_t m, const Edges<T>& edges, std::int32_t* bin) {        \
         row_bins(scores, m, edges.values.data(), edges.count, edges.steps, bin);                                          \
     }                                                                                                                     \
@@ -135,66 +142,130 @@ struct Cells {
 
     double weight(std::int64_t i) const { return weights ? weights[i] : 1.0; }
 
-    void run(const T* odds, std::int64_t m, std::int64_t group, std::int32_t* cell) const {
-        run_cells_of(odds, m, static_cast<std::int32_t>(group << bits), bits, first, shift, cell);
+    void run(const std::uint32_t* key, std::int64_t m, std::int64_t group, std::int32_t* cell) const {
+        run_cells_of(key, m, static_cast<std::int32_t>(group << bits), bits, first, shift, cell);
+    }
+
+    // Keys of the columns that count.
+    void row_keys(std::int64_t i, T* odds, std::uint32_t* key) const {
+        used_odds(logits + i * k, k, used.places.data(), used.count(), odds);
+        row_keys_of(odds, used.count(), key);
     }
 
     // One group: a row at a time.
     void add_rows(std::int64_t from, std::int64_t to, double* out) const {
         const std::int64_t m = used.count();
         std::vector<T> odds(k);
+        std::vector<std::uint32_t> key(k);
         std::vector<std::int32_t> cell(k);
         for (std::int64_t i = from; i < to; ++i) {
             if (i % 256 == 0) Watch::look();
             const double w = weight(i);
             if (w == 0.0) continue;
-            used_odds(logits + i * k, k, used.places.data(), m, odds.data());
-            run(odds.data(), m, 0, cell.data());
+            row_keys(i, odds.data(), key.data());
+            run(key.data(), m, 0, cell.data());
             for (std::int64_t j = 0; j < m; ++j) out[2 * std::int64_t(cell[j])] += w;
             const std::int64_t own = used.where[labels[i]];
             if (own >= 0) out[2 * std::int64_t(cell[own]) + 1] += w;
         }
     }
+};
 
-    // Many groups: a class of many rows at a time, as the cells of all classes do not fit into a cache.
-    void add_columns(std::int64_t from, std::int64_t to, double* out) const {
-        const std::int64_t m = used.count(), most = std::clamp<std::int64_t>((1 << 19) / k, 16, 1024);
-        std::vector<T> tile(m * most);
-        std::vector<double> w(most);
-        std::vector<std::int64_t> own(most);
-        std::vector<std::int32_t> cell(most);
-        for (std::int64_t i = from; i < to;) {
-            Watch::look();
-            std::int64_t count = 0;
-            while (i < to && count < most) i = turn_rows(i, to, most, tile.data(), w.data(), own.data(), count);
-            for (std::int64_t j = 0; j < m; ++j) {
-                run(tile.data() + j * most, count, used.group[j], cell.data());
-                for (std::int64_t r = 0; r < count; ++r) out[2 * std::int64_t(cell[r])] += w[r];
-            }
-            for (std::int64_t r = 0; r < count; ++r) {
-                if (own[r] < 0) continue;
-                run(tile.data() + own[r] * most + r, 1, used.group[own[r]], cell.data());
-                out[2 * std::int64_t(cell[0]) + 1] += w[r];
-            }
+// Many groups: the keys of many rows are turned into columns, then cells are counted a group at a time, as those of all groups
+// do not fit into a cache. A group is one thread's, which adds its rows in their order: no thread has sums of its own.
+template <class T>
+class Columns {
+public:
+    Columns(const Cells<T>& cells, std::int64_t n, int threads)
+        : cells_(cells), threads_(threads), m_(cells.used.count()), most_(rows_at_once(n)),
+          stride_((most_ / kLine | 1) * kLine),  // an odd number of cache lines: columns do not share a few sets of these
+          keys_(new std::uint32_t[m_ * stride_]), columns_(groups_of(cells.used)) {}
+
+    void add(std::int64_t n, double* out) {
+        for (std::int64_t i = 0; i < n;) {
+            i = choose(i, n);
+            turn();
+            const std::int64_t groups = static_cast<std::int64_t>(columns_.size());
+            for_blocks(groups, kAlone, threads_, [&](std::int64_t g, std::int64_t, std::int64_t) {
+                for (const std::int64_t j : columns_[g]) count(j, out);
+            });
         }
     }
 
-    // Writes the log-odds of the next few rows that count into columns of the tile; returns the row after them.
-    std::int64_t turn_rows(std::int64_t i, std::int64_t to, std::int64_t most, T* tile, double* w, std::int64_t* own,
-                           std::int64_t& count) const {
-        const std::int64_t m = used.count(), few = std::min<std::int64_t>(16, most - count);
-        std::vector<T> odds(few * k);
-        std::int64_t rows = 0;
-        for (; i < to && rows < few; ++i) {
-            if (weight(i) == 0.0) continue;
-            used_odds(logits + i * k, k, used.places.data(), m, odds.data() + rows * k);
-            w[count + rows] = weight(i), own[count + rows] = used.where[labels[i]], ++rows;
+private:
+    static constexpr std::int64_t kLine = 16;     // keys of a cache line: rows that are turned together
+    static constexpr std::int64_t kAlone = 65536;  // elements that make a block of one
+    static constexpr std::int64_t kRun = 2048;    // keys and cells that stay in the first-level cache
+    // 16 MB: many scores of a class find each of its cells in a cache, where the first has brought it.
+    static constexpr std::int64_t kKeys = std::int64_t(1) << 22;
+
+    std::int64_t rows_at_once(std::int64_t n) const {
+        const std::int64_t most = std::max<std::int64_t>(kLine, kKeys / std::max<std::int64_t>(m_, 1));
+        return (std::min(most, n) + kLine - 1) / kLine * kLine;
+    }
+
+    static std::vector<std::vector<std::int64_t>> groups_of(const Used& used) {
+        std::vector<std::vector<std::int64_t>> columns;
+        for (std::int64_t j = 0; j < used.count(); ++j) {
+            if (used.group[j] >= static_cast<std::int64_t>(columns.size())) columns.resize(used.group[j] + 1);
+            columns[used.group[j]].push_back(j);
         }
-        for (std::int64_t j = 0; j < m; ++j)
-            for (std::int64_t r = 0; r < rows; ++r) tile[j * most + count + r] = odds[r * k + j];
-        count += rows;
+        return columns;
+    }
+
+    // Lists the next rows that count, and the places among them of the rows of each class; returns the row after them.
+    std::int64_t choose(std::int64_t i, std::int64_t n) {
+        rows_.clear(), weights_.clear(), positives_.assign(m_, {});
+        for (; i < n && static_cast<std::int64_t>(rows_.size()) < most_; ++i) {
+            const double weight = cells_.weight(i);
+            if (weight == 0.0) continue;
+            const std::int64_t own = cells_.used.where[cells_.labels[i]];
+            if (own >= 0) positives_[own].push_back(static_cast<std::int64_t>(rows_.size()));
+            rows_.push_back(i), weights_.push_back(weight);
+        }
         return i;
     }
+
+    // Writes the keys of the chosen rows into columns, a cache line of each at a time.
+    void turn() {
+        const std::int64_t count = static_cast<std::int64_t>(rows_.size());
+        const std::int64_t lines = (count + kLine - 1) / kLine;
+        for_blocks(lines, kLine * cells_.k, threads_, [&](std::int64_t, std::int64_t from, std::int64_t to) {
+            std::vector<T> odds(cells_.k);
+            std::vector<std::uint32_t> key(kLine * m_);
+            for (std::int64_t line = from; line < to; ++line)
+                turn_line(line * kLine, std::min(kLine, count - line * kLine), odds.data(), key.data());
+        });
+    }
+
+    void turn_line(std::int64_t first, std::int64_t rows, T* odds, std::uint32_t* key) {
+        for (std::int64_t r = 0; r < rows; ++r) cells_.row_keys(rows_[first + r], odds, key + r * m_);
+        for (std::int64_t j = 0; j < m_; ++j)
+            for (std::int64_t r = 0; r < rows; ++r) keys_[j * stride_ + first + r] = key[r * m_ + j];
+    }
+
+    // Adds a column to the sums; its cells take the place of its keys.
+    void count(std::int64_t j, double* out) {
+        Watch::look();
+        std::uint32_t* keys = keys_.get() + j * stride_;
+        std::int32_t* cell = reinterpret_cast<std::int32_t*>(keys);
+        const std::int64_t rows = static_cast<std::int64_t>(rows_.size());
+        for (std::int64_t from = 0; from < rows; from += kRun) {
+            const std::int64_t to = std::min(rows, from + kRun);
+            cells_.run(keys + from, to - from, cells_.used.group[j], cell + from);
+            for (std::int64_t r = from; r < to; ++r) out[2 * std::int64_t(cell[r])] += weights_[r];
+        }
+        for (const std::int64_t r : positives_[j]) out[2 * std::int64_t(cell[r]) + 1] += weights_[r];
+    }
+
+    const Cells<T>& cells_;
+    const int threads_;
+    const std::int64_t m_, most_, stride_;
+    const std::unique_ptr<std::uint32_t[]> keys_;  // not filled with zeros: whoever writes first touches the pages
+    const std::vector<std::vector<std::int64_t>> columns_;  // of each group
+    std::vector<std::int64_t> rows_;
+    std::vector<double> weights_;
+    std::vector<std::vector<std::int64_t>> positives_;  // places of each column's rows
 };
 
 }  // namespace
@@ -206,12 +277,9 @@ void cell_sums(const T* logits, const std::int64_t* labels, const double* weight
     const Used used(groups, k);
     const Cells<T> counted{logits, labels, weights, k, used, bits, first, shift};
     const bool alone = std::all_of(used.group.begin(), used.group.end(), [](std::int64_t g) { return g == 0; });
-    sum_stripes(n, k, 2 * cells, threads, out, [&](std::int64_t from, std::int64_t to, double* sums) {
-        if (alone)
-            counted.add_rows(from, to, sums);
-        else
-            counted.add_columns(from, to, sums);
-    });
+    if (!alone) return Columns<T>(counted, n, threads).add(n, out);
+    sum_stripes(n, k, 2 * cells, threads, out,
+                [&](std::int64_t from, std::int64_t to, double* sums) { counted.add_rows(from, to, sums); });
 }
 
 template <class T>

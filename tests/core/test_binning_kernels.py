@@ -220,3 +220,14 @@ def test_negatives_are_counted_between_positives(dtype, k):
             tops[gap] = max(tops[gap], odds[i, j])
     np.testing.assert_array_equal(counts, wanted)
     np.testing.assert_array_equal(largest, tops.astype(dtype))
+
+
+def test_cells_of_more_rows_than_are_turned_at_once():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(45_000, 99)).astype(np.float32)  # more than 2²² scores; every class is a group of its own
+    y, w, groups = rng.integers(0, 99, len(z)), (rng.random(len(z)) < 0.99).astype(np.float64), np.arange(99)
+    one, two = (cell_sums(z, y, w, groups, 99, 9, None, None, 99 << 9, threads) for threads in (1, 3))
+    np.testing.assert_array_equal(one, two)
+    last = keys(log_odds(z)[:, 98]) >> 23
+    expected = [np.bincount(last, part, minlength=1 << 9) for part in (w, w * (y == 98))]
+    np.testing.assert_array_equal(one[98 << 9 :], np.stack(expected, axis=1))
