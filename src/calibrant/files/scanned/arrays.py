@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
+import mmap
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from ...passes.batch import Batch, Origin
 from ..assemble import chosen_scores
 from ..pieces import Names, Piece, named_pieces
 from ..roles import SCORE_ROLES
+from .ahead import one_ahead
 
 __all__ = ["Stored", "npy_batches", "npz_batches", "stored_npy"]
 
@@ -44,12 +44,8 @@ class Stored:
             yield from self._streamed(rows)
             return
         width = int(np.prod(self.shape[1:], dtype=np.int64)) * self.dtype.itemsize
-        with Path(self.path).open("rb") as file:
-            for first in range(0, self.shape[0], rows):
-                count = min(rows, self.shape[0] - first)
-                if not self.fortran:
-                    _read_ahead(file, self.offset + (first + count) * width, rows * width)
-                yield self._window(first, count, width)
+        for first in range(0, self.shape[0], rows):
+            yield _fetched(self._window(first, min(rows, self.shape[0] - first), width))
 
     def _window(self, first: int, count: int, width: int) -> NDArray[Any]:
         if self.fortran:  # columns lie one behind the other: a slice of each
@@ -73,11 +69,11 @@ class Stored:
                 yield np.frombuffer(data, self.dtype).reshape(count, *self.shape[1:])
 
 
-def _read_ahead(file: Any, begin: int, size: int) -> None:
-    """Ask the system to fetch what comes next while this window is worked on; where it cannot be asked, it waits."""
-    if hasattr(os, "posix_fadvise"):
-        with contextlib.suppress(OSError):
-            os.posix_fadvise(file.fileno(), begin, size, os.POSIX_FADV_WILLNEED)
+def _fetched(window: NDArray[Any]) -> NDArray[Any]:
+    """Return a window whose pages are in memory: reading a byte of each fetches it, and holds no lock of Python's."""
+    if isinstance(window, np.memmap) and window.dtype.kind in "fiub":
+        np.asarray(window).reshape(-1).view(np.uint8)[:: mmap.PAGESIZE].max(initial=0)
+    return window
 
 
 def stored_npy(path: str) -> Stored:
@@ -163,7 +159,14 @@ def _side_by_side(arrays: dict[str, Stored], path: str, rows: int, kind: str | N
                 seen=f"{count} and {stored.shape[0]}",
             )
     first = 0
-    for windows in zip(*(stored.windows(rows) for stored in arrays.values()), strict=True):
-        own = dict(zip(arrays, windows, strict=True))
-        yield Batch(**own, origin=Origin(path, first), kind=kind)
-        first += len(windows[0])
+    for windows in one_ahead(_windows_of(arrays, rows)):
+        yield Batch(**windows, origin=Origin(path, first), kind=kind)
+        first += len(windows["scores"])
+        del windows  # before the next but one is made
+
+
+def _windows_of(arrays: dict[str, Stored], rows: int) -> Iterator[dict[str, Any]]:
+    """Yield the windows of arrays of one length, side by side; `zip` would hold some of them."""
+    started = {role: stored.windows(rows) for role, stored in arrays.items()}
+    for _ in range(0, arrays["scores"].shape[0], rows):
+        yield {role: next(windows) for role, windows in started.items()}
