@@ -69,6 +69,20 @@ CALIBRANT_INLINE T sigmoid(T x) {
     return (x < T(0) ? e : T(1)) / (T(1) + e);
 }
 
+struct Range {
+    std::int32_t first, last;
+};
+
+CALIBRANT_CLONES Range range_of(const std::int32_t* cell, std::int64_t n) {
+    std::int32_t first = cell[0], last = cell[0];
+#pragma omp simd reduction(min : first) reduction(max : last)
+    for (std::int64_t i = 0; i < n; ++i) {
+        first = cell[i] < first ? cell[i] : first;
+        last = cell[i] > last ? cell[i] : last;
+    }
+    return {first, last};
+}
+
 // Adds a row whose bins are known to the sums; those of column j begin at target[j].
 template <class T>
 CALIBRANT_INLINE void add_row(T* odds, std::int64_t m, const std::int32_t* bin, const std::int64_t* target, std::int64_t own,
@@ -184,10 +198,12 @@ public:
     void add(std::int64_t n, double* out) {
         for (std::int64_t i = 0; i < n;) {
             i = choose(i, n);
+            if (rows_.empty()) return;
             turn();
             const std::int64_t groups = static_cast<std::int64_t>(columns_.size());
             for_blocks(groups, kAlone, threads_, [&](std::int64_t g, std::int64_t, std::int64_t) {
-                for (const std::int64_t j : columns_[g]) count(j, out);
+                std::vector<std::uint32_t> counts;
+                for (const std::int64_t j : columns_[g]) count(j, counts, out);
             });
         }
     }
@@ -195,7 +211,7 @@ public:
 private:
     static constexpr std::int64_t kLine = 16;     // keys of a cache line: rows that are turned together
     static constexpr std::int64_t kAlone = 65536;  // elements that make a block of one
-    static constexpr std::int64_t kRun = 2048;    // keys and cells that stay in the first-level cache
+    static constexpr std::int64_t kWide = 4;  // cells a row beyond which going through them costs more than is gained
     // 16 MB: many scores of a class find each of its cells in a cache, where the first has brought it.
     static constexpr std::int64_t kKeys = std::int64_t(1) << 22;
 
@@ -216,12 +232,14 @@ private:
     // Lists the next rows that count, and the places among them of the rows of each class; returns the row after them.
     std::int64_t choose(std::int64_t i, std::int64_t n) {
         rows_.clear(), weights_.clear(), positives_.assign(m_, {});
+        alike_ = true;
         for (; i < n && static_cast<std::int64_t>(rows_.size()) < most_; ++i) {
             const double weight = cells_.weight(i);
             if (weight == 0.0) continue;
             const std::int64_t own = cells_.used.where[cells_.labels[i]];
             if (own >= 0) positives_[own].push_back(static_cast<std::int64_t>(rows_.size()));
             rows_.push_back(i), weights_.push_back(weight);
+            alike_ = alike_ && weight == 1.0;
         }
         return i;
     }
@@ -245,17 +263,31 @@ private:
     }
 
     // Adds a column to the sums; its cells take the place of its keys.
-    void count(std::int64_t j, double* out) {
+    void count(std::int64_t j, std::vector<std::uint32_t>& counts, double* out) {
         Watch::look();
         std::uint32_t* keys = keys_.get() + j * stride_;
         std::int32_t* cell = reinterpret_cast<std::int32_t*>(keys);
         const std::int64_t rows = static_cast<std::int64_t>(rows_.size());
-        for (std::int64_t from = 0; from < rows; from += kRun) {
-            const std::int64_t to = std::min(rows, from + kRun);
-            cells_.run(keys + from, to - from, cells_.used.group[j], cell + from);
-            for (std::int64_t r = from; r < to; ++r) out[2 * std::int64_t(cell[r])] += weights_[r];
-        }
+        cells_.run(keys, rows, cells_.used.group[j], cell);
+        if (alike_)
+            count_alike(cell, rows, counts, out);
+        else
+            for (std::int64_t r = 0; r < rows; ++r) out[2 * std::int64_t(cell[r])] += weights_[r];
         for (const std::int64_t r : positives_[j]) out[2 * std::int64_t(cell[r]) + 1] += weights_[r];
+    }
+
+    // Rows that weigh one each are counted as integers, a quarter of the size of a cell's sums, which then get them in order.
+    static void count_alike(const std::int32_t* cell, std::int64_t rows, std::vector<std::uint32_t>& counts, double* out) {
+        const Range range = range_of(cell, rows);
+        const std::int64_t width = std::int64_t(range.last) - range.first + 1;
+        double* sums = out + 2 * std::int64_t(range.first);
+        if (width > kWide * rows) {
+            for (std::int64_t r = 0; r < rows; ++r) sums[2 * std::int64_t(cell[r] - range.first)] += 1.0;
+            return;
+        }
+        counts.assign(width, 0);
+        for (std::int64_t r = 0; r < rows; ++r) ++counts[cell[r] - range.first];
+        for (std::int64_t c = 0; c < width; ++c) sums[2 * c] += counts[c];
     }
 
     const Cells<T>& cells_;
@@ -265,6 +297,7 @@ private:
     const std::vector<std::vector<std::int64_t>> columns_;  // of each group
     std::vector<std::int64_t> rows_;
     std::vector<double> weights_;
+    bool alike_ = true;  // whether all of these are one
     std::vector<std::vector<std::int64_t>> positives_;  // places of each column's rows
 };
 
