@@ -1,16 +1,19 @@
 """Parts of cells by themselves, against what they are by definition."""
 
+import json
+
 import numpy as np
 import pytest
 from scipy.interpolate import CubicSpline
 
 from calibrant.cells.edges import check_edges, equal_mass, kmeans
 from calibrant.cells.fine import _between
+from calibrant.cells.grid import grid, spans
 from calibrant.cells.logistic import fit_logistic
 from calibrant.cells.logit_spline import _basis, _knots_of, _roughness, logit_spline
 from calibrant.cells.moments import moments_of
 from calibrant.cells.pairs import Pairs, standard_error
-from calibrant.cells.summed import CELLS, SummedCells, binned_classes, grid, summed, summed_classes
+from calibrant.cells.summed import CELLS, SummedCells, binned_classes, summed, summed_classes
 from calibrant.errors import CalibrantError, InvalidInput
 
 
@@ -129,20 +132,159 @@ def test_summed_cells_are_worth_as_many_rows_as_there_were(rng):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("n", [1500, 3000])
-def test_all_classes_at_once_are_summed_as_each_by_itself(rng, dtype, weighted, n):
-    p = rng.dirichlet(np.full(5, 0.2), n).astype(dtype)
-    p[:, 3] = np.round(p[:, 3], 2)  # few values, which are kept as they are
-    p[:, 2] = rng.choice(grid(CELLS, 15), n)  # on the edges themselves
+def test_all_classes_at_once_are_summed_as_each_by_itself(rng, dtype, weighted):
+    p = rng.dirichlet(np.full(5, 0.2), 1500).astype(dtype)
+    p[:, 2] = rng.choice(grid(0, 15), 1500)  # on the edges themselves
     p[:2, 0] = 0.0, 1.0
-    labels = rng.integers(0, 5, n)
-    weights = rng.random(n) * (rng.random(n) > 0.1) if weighted else None
+    labels = rng.integers(0, 5, 1500)
+    weights = rng.random(1500) * (rng.random(1500) > 0.1) if weighted else None
     for column, found in enumerate(summed_classes(p, labels, weights)):
         outcomes = (labels == column).astype(np.float64)
-        alone = summed(Pairs(p[:, column].astype(np.float64), outcomes, weights))
-        assert found.exact == alone.exact
-        assert alone.exact == (column == 3) or n < 3000  # too few rows to meet every edge of the grid
+        alone = summed(Pairs(p[:, column].astype(np.float64), outcomes, weights), 15, 0)
         np.testing.assert_allclose(found.table, alone.table, rtol=1e-11)
+
+
+@pytest.mark.parametrize("cells", [0, 16, 45, CELLS])
+@pytest.mark.parametrize("bins", [1, 7, 20])
+def test_the_grid_has_every_edge_of_the_bins_and_cells_of_zero_and_one(cells, bins):
+    edges = grid(cells, bins)
+    assert (edges[0], edges[-1]) == (0.0, 1.0)
+    assert np.isin(np.arange(bins + 1) / bins, edges).all()
+    assert np.diff(edges).min() > 0
+    assert len(edges) - 1 <= cells + bins + 3
+    if cells:  # 0 and 1 are by themselves
+        places = np.searchsorted(edges, [0.0, 1e-300, 0.5, 1 - 1e-15, 1.0], "right")
+        assert (np.diff(places) > 0).all()
+    low, high = spans(cells, bins)
+    assert (edges[:-1] <= low).all()
+    assert (low <= high).all()
+    assert (high[:-1] < edges[1:-1]).all()
+
+
+def drawn(rng, n, weighted):
+    p = 1 / (1 + np.exp(-rng.normal(-1, 6, n)))
+    p[:4] = 0.0, 1.0, 1e-30, 1 - 2.0**-53
+    weights = {"no": None, "counts": rng.integers(0, 4, n) * 1.0, "fractions": rng.gamma(0.5, 1.0, n)}[weighted]
+    return Pairs(p, (rng.random(n) < p) * 1.0, weights)
+
+
+@pytest.mark.parametrize("weighted", ["no", "counts", "fractions"])
+@pytest.mark.parametrize("n", [100, 3000])
+def test_sums_told_as_short_numbers_are_the_sums(rng, n, weighted):
+    """Places are told to 1e-5 of a cell, weights that are no counts to 7 digits; telling them again changes nothing."""
+    part = summed(drawn(rng, n, weighted))
+    told = json.loads(json.dumps(part.to_dict()))
+    again = SummedCells.from_dict(told)
+    assert again.to_dict() == told
+    assert again.exact == part.exact == (n == 100)
+    score, *sums = again.table
+    scores, *others = part.table
+    at = np.searchsorted(grid(CELLS, 15)[1:-1], scores, side="right")
+    low, high = spans(CELLS, 15)
+    assert (np.abs(score - scores) <= (0 if part.exact else 0.51e-5 * (high - low)[at] + 2.0**-53)).all()
+    np.testing.assert_allclose(sums, others, rtol=0 if weighted == "no" else 1.1e-6)
+    if weighted == "counts":
+        np.testing.assert_array_equal(sums[:2], others[:2])
+
+
+def test_what_the_grid_holds_does_not_depend_on_how_blocks_met(rng):
+    """Blocks of few scores are kept as they are until too many meet: the order must not be seen, nor saving between."""
+    given = drawn(rng, 600, "no")
+    blocks = [summed(given.take(rows)) for rows in np.split(np.arange(600), [30, 90, 150, 151, 400])]
+    whole = summed(given)
+    assert not whole.exact
+    assert [block.exact for block in blocks] == [True, True, True, True, False, False]
+    for order in (range(6), [5, 4, 3, 2, 1, 0], [3, 5, 0, 2, 4, 1]):
+        found = blocks[order[0]]
+        kept = found
+        for place in order[1:]:
+            found = found + blocks[place]
+            kept = SummedCells.from_dict(json.loads(json.dumps((kept + blocks[place]).to_dict())))
+        np.testing.assert_allclose(found.table, whole.table, rtol=1e-12)
+        np.testing.assert_array_equal(kept.table[1:], whole.table[1:])
+        np.testing.assert_allclose(kept.table[0], whole.table[0], atol=1e-6)
+
+
+def test_saving_after_every_row_loses_no_row(rng):
+    """A mean that is rounded must not stand still while rows move it."""
+    scores = np.sort(rng.random(400)) * 0.001 + 0.3  # all in one cell, rising
+    state = SummedCells.from_dict(summed(Pairs(np.linspace(0, 1, 300), np.zeros(300))).to_dict())
+    for score in scores:
+        state = SummedCells.from_dict((state + summed(Pairs(np.array([score]), np.ones(1)))).to_dict())
+    whole = summed(Pairs(np.r_[np.linspace(0, 1, 300), scores], np.r_[np.zeros(300), np.ones(400)]))
+    np.testing.assert_array_equal(state.table[1:], whole.table[1:])
+    np.testing.assert_allclose(state.table[0], whole.table[0], atol=1e-6)
+
+
+def test_tables_of_earlier_versions_are_moved_to_the_grid_of_today(rng):
+    edges = np.union1d(np.sin(np.arange(513) * (np.pi / 1024)) ** 2, np.arange(16) / 15)  # their grid
+    given = drawn(rng, 3000, "no").take(np.arange(4, 3000))
+    at = np.clip(np.searchsorted(edges, given.scores, "right") - 1, 0, len(edges) - 2)
+    sums = [np.bincount(at, part) for part in (np.ones(given.n), given.scores, given.outcomes)]
+    weight, scored, happened = (part[sums[0] > 0] for part in sums)
+    table = [(scored / weight).tolist(), weight.tolist(), happened.tolist(), weight.tolist()]
+    found = SummedCells.from_dict({"table": table, "exact": False, "bins": 15})
+    now = summed(given)
+    assert not found.exact
+    for many in (grid(0, 15), grid(0, 5)):
+        np.testing.assert_allclose(binned_classes([found], many), binned_classes([now], many), rtol=1e-9, atol=1e-9)
+    bins = SummedCells.from_dict({"table": table, "exact": False, "bins": 15}, 15, 0)
+    np.testing.assert_allclose(bins.table, summed(given, 15, 0).table, rtol=1e-9)
+    few = SummedCells.from_dict({"table": [[0.2, 0.7], [3, 4], [1, 2], [3, 4]], "exact": True, "bins": 15})
+    assert few.exact
+    assert few.table.tolist() == [[0.2, 0.7], [3, 4], [1, 2], [3, 4]]
+
+
+FORGED = {
+    "another grid": {"grid": [CELLS + 1, 15]},
+    "no grid": {"grid": [CELLS]},
+    "bins that are none": {"grid": [CELLS, 0]},
+    "bins without end": {"grid": [CELLS, 10**9]},
+    "a truth value": {"grid": [CELLS, True]},
+    "a first cell beyond the grid": {"first": 10**6},
+    "a first cell before it": {"first": -1},
+    "a first cell that is no number": {"first": "0"},
+    "a place beyond its cell": {"places": 100_001},
+    "a place before it": {"places": -1},
+    "no number": {"places": float("nan")},
+    "a number as text": {"weights": "3"},
+    "a truth value for a weight": {"weights": True},
+    "a weight below zero": {"weights": -1},
+    "a weight that overflows": {"weights": 1e200},
+    "more events than rows": {"happened": 10**6},
+    "events below zero": {"happened": -1},
+    "a cell without rows that has events": {"weights": 0},
+    "no lists": {"weights": None},
+    "lists of other lengths": {"happened": []},
+    "worth less than a row": {"rows": 0.5},
+    "worth more than all": {"rows": 1e30},
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+@pytest.mark.parametrize("exact", [False, True])
+def test_forged_lists_of_cells_are_refused(rng, name, exact):
+    told = summed(drawn(rng, 120 if exact else 3000, "counts")).to_dict()
+    assert ("scores" in told) == exact
+    (key, value) = next(iter(FORGED[name].items()))
+    if exact and key == "first":
+        return  # distinct scores have no first cell
+    key = "scores" if exact and key == "places" else key
+    if isinstance(told[key], list) and key != "grid" and not isinstance(value, list) and value is not None:
+        place = int(np.argmax(np.array(told["happened"]) > 0))
+        told[key] = [*told[key][:place], value, *told[key][place + 1 :]]
+    else:
+        told[key] = value
+    with pytest.raises(CalibrantError, match="no table of summed cells"):
+        SummedCells.from_dict(told)
+
+
+def test_forged_cells_on_another_grid_than_the_metric_has_are_refused(rng):
+    told = summed(drawn(rng, 3000, "no"), 20).to_dict()
+    assert SummedCells.from_dict(told, 20).bins == 20
+    for shape in ((15, CELLS), (20, 16), (1, CELLS)):
+        with pytest.raises(CalibrantError, match="no table of summed cells"):
+            SummedCells.from_dict(told, *shape)
 
 
 def test_cells_of_all_classes_are_binned_as_each_by_itself(rng):

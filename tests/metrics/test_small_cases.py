@@ -126,13 +126,13 @@ def test_rows_that_came_in_blocks_are_drawn_anew():
 
 @pytest.mark.parametrize("blocks", [False, True])
 def test_the_other_side_of_an_event(blocks):
-    y, p = drawn(200)
+    y, p = drawn(120)
     given = read(y, p)
     forecasts = summarised(given, {}) if blocks else given
     no, yes = forecasts.one_class(0), forecasts.one_class(1)
     np.testing.assert_allclose(np.sort(no.scores), np.sort(1 - p))
     np.testing.assert_allclose(np.sort(yes.scores), np.sort(p))
-    assert no.outcomes @ no.weight_array == pytest.approx(200 - y.sum())
+    assert no.outcomes @ no.weight_array == pytest.approx(120 - y.sum())
     assert yes.outcomes @ yes.weight_array == pytest.approx(y.sum())
     residual = no.weight_array * (no.outcomes - no.scores)
     assert residual.sum() == pytest.approx((p - y).sum())

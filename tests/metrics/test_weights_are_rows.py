@@ -92,7 +92,7 @@ def test_bins_of_equal_mass_begin_at_a_group_once():
 
 @pytest.mark.parametrize("bins", [0, -1, 10**7, 2.5, "many"])
 def test_cells_of_a_senseless_number_of_bins_are_refused(bins):
-    told = SummedCells(np.array([[0.5], [2.0], [1.0], [2.0]])).to_dict()
+    told = {"table": [[0.5], [2.0], [1.0], [2.0]], "exact": True, "bins": 15}
     assert SummedCells.from_dict(told).bins == 15
     with pytest.raises(FileProblem):
         SummedCells.from_dict(told | {"bins": bins})

@@ -13,7 +13,9 @@ import pytest
 import calibrant
 from calibrant import CalibrantError, make, registry
 from calibrant.metrics import Measuring
+from calibrant.metrics.estimators.variational import variational_of
 from calibrant.metrics.table import TABLE
+from calibrant.metrics.views.forecasts import read
 from calibrant.passes.batch import Batch, Origin
 from calibrant.passes.wire import from_bytes, to_bytes
 from calibrant.scanning import looking, scanned
@@ -37,6 +39,7 @@ CUTS = {
 MAPS = ("ts", "ets", "vector", "platt", "imax", "irm", "hb-mass-s", "bts")
 PLAIN = {name: make(name).fit(Z, Y).predict_proba(Z) for name in MAPS}
 SUMS = ("calibration_error", "ece", "mce", "cwece", "observed_expected", "accuracy", "event_rate", "brier", "nll")
+CROSSFITTED = ("variational_error", "over_confidence", "under_confidence")  # on other folds, as those are of cells
 METRICS = ("ece", "cwece", "brier", "nll", "mce", "smece")
 P = make("identity").fit(Z, Y).predict_proba(Z)
 
@@ -127,7 +130,10 @@ def test_every_metric_that_streams_is_that_of_the_arrays(engine, tmp_path):
     for name in TABLE.keys() - {"skce", "canonical_error", "sharpness"}:  # pairs of rows; no labels
         exact = getattr(calibrant.metrics, name)(Y, P, **asks.get(name, {}))
         found = data.metric(name, inputs="logits", **asks.get(name, {}))
-        assert found == pytest.approx(exact, abs=1e-9 if name in SUMS else 3e-3), name  # the others: cells
+        room = 1e-9 if name in SUMS else 3e-3  # the others: cells
+        if name in CROSSFITTED:
+            room = variational_of(read(Y, P).top).mean_error / 2
+        assert found == pytest.approx(exact, abs=room), name
 
 
 def test_states_merge_in_any_order():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,36 +15,31 @@ from ..errors import FileProblem, reading_state
 from ..parameters import Integer
 from ..threads import get_threads
 from ..types import Integers
+from .grid import grid, spans
 from .pairs import Pairs
 
-__all__ = ["CELLS", "SummedCells", "binned_classes", "grid", "summed", "summed_classes"]
+__all__ = ["CELLS", "SummedCells", "binned_classes", "distinct", "short", "summed", "summed_classes"]
 
 Floats = NDArray[np.float64]
-CELLS = 512  # distinct scores that are kept as they are, and steps of the grid beyond: some 10 KB of JSON
+CELLS = 192  # steps of the grid of one view: 4 KB of JSON, and 8 KB with fractional weights
 _GLANCE = 2048  # scores that show whether there are more distinct ones
-
+_PLACES = 100_000  # steps of a cell in which its mean score is written
+_NARROW = 2.0**-60  # less than any cell is wide: the last may hold one number
+_DIGITS = 7  # that fractional weights, and as how many rows they count, are written with
 
 _WEIGHT = 1e100  # of a cell, or one over it: beyond, products overflow
 _ROWS = 1e15  # of a cell: more than can be counted
 _ROUNDED = 1e-6  # by which sums may contradict each other: they are rounded in another order
 
 
-@lru_cache(maxsize=16)
-def grid(cells: int, bins: int) -> Floats:
-    """Return edges of cells that are equally wide in arcsin √p, and all edges of ``bins`` bins of equal width.
-
-    In arcsin √p a frequency has the same standard error everywhere, so that cells are narrow where events are rare.
-    """
-    steps = np.sin(np.arange(cells + 1) * (np.pi / (2 * cells))) ** 2
-    edges = np.union1d(steps, np.arange(bins + 1) / bins)
-    edges[[0, -1]] = 0.0, 1.0
-    edges.flags.writeable = False
-    return edges
+def distinct(cells: int) -> int:
+    """Return how many distinct scores are kept as they are: a score takes more digits than a place in a cell."""
+    return cells * 3 // 4
 
 
 @dataclass(frozen=True, eq=False)
 class SummedCells:
-    """Sums of rows by cell: every distinct score is a cell up to ``CELLS`` of them, and a grid holds the rest.
+    """Sums of rows by cell: distinct scores are cells as long as they are few (`distinct`), and a grid holds the rest.
 
     The grid keeps mean scores, so what is linear in a score is exact, and so are bins of equal width (``bins`` of
     them). What it holds depends on the set of rows alone: not on their order, nor on which blocks met first.
@@ -55,16 +50,19 @@ class SummedCells:
         Mean score, weight, weight of those whose event happened, and Σw², of each cell that has rows; by score.
     exact : bool
         Whether every cell is one score.
-    bins : int
+    bins, cells : int
+        Of the grid.
     """
 
     table: Floats
     exact: bool = True
     bins: int = 15
+    cells: int = CELLS
 
     def __add__(self, other: SummedCells) -> SummedCells:
-        both = np.concatenate([self.table, other.table], axis=1)
-        return _joined(both, self.exact and other.exact, self.bins)
+        if self.exact and other.exact:
+            return _joined(np.concatenate([self.table, other.table], axis=1), self.bins, self.cells)
+        return _OnGrid(_sums_of(self) + _sums_of(other), self.bins, self.cells)
 
     @cached_property
     def pairs(self) -> Pairs:
@@ -77,26 +75,38 @@ class SummedCells:
         return Pairs(np.tile(np.clip(score, 0, 1), 2)[kept], ones[kept], weights[kept], draws[kept])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain lists and numbers."""
-        return {"table": [_short(row) for row in self.table.tolist()], "exact": self.exact, "bins": self.bins}
+        """Return plain lists and numbers: distinct scores as they are, or places in hundred-thousandths of a cell.
+
+        Weights that are numbers of rows are written in full, others with 7 digits. ``rows``, as how many rows a cell
+        counts, (Σw)²/Σw², is left out where that is its weight.
+        """
+        told: dict[str, Any] = {"grid": [self.cells, self.bins]}
+        if self.exact:
+            scores, weight, happened, squares = self.table
+            told["scores"] = scores.tolist()
+        else:
+            sums = _sums_of(self)
+            filled = np.flatnonzero(sums[0])
+            first, end = int(filled[0]), int(filled[-1]) + 1
+            weight, scored, happened, squares = sums[:, first:end]
+            low, high = (side[first:end] for side in spans(self.cells, self.bins))
+            mean = np.divide(scored, weight, out=low.copy(), where=weight > 0)
+            inside = (np.clip(mean, low, high) - low) / np.maximum(high - low, _NARROW)
+            told |= {"first": first, "places": np.rint(inside * _PLACES).astype(np.int64).tolist()}
+        told |= {"weights": short(weight, _DIGITS), "happened": short(happened, _DIGITS)}
+        if not np.array_equal(weight, squares):
+            rows = np.divide(weight * weight, squares, out=np.zeros(len(weight)), where=weight > 0)
+            told["rows"] = short(rows, _DIGITS)
+        return told
 
     @classmethod
-    def from_dict(cls, given: dict[str, Any]) -> SummedCells:
-        """Return what `to_dict` told; what it cannot have told is refused."""
+    def from_dict(cls, given: dict[str, Any], bins: int | None = None, cells: int = CELLS) -> SummedCells:
+        """Return what `to_dict` told, on this grid; what it cannot have told is refused.
+
+        Earlier versions told a table of up to 512 cells, which is moved to the grid by its mean scores.
+        """
         with reading_state("table of summed cells"):
-            table = np.array(given["table"], dtype=np.float64).reshape(4, -1)
-            score, weight, happened, squares = table
-            good = bool(np.isfinite(table).all() and (np.diff(score) >= 0).all())
-            good &= bool(((score >= -_ROUNDED) & (score <= 1 + _ROUNDED)).all())
-            good &= bool(((weight > 1 / _WEIGHT) & (weight < _WEIGHT)).all())
-            with np.errstate(all="ignore"):
-                rows = weight * weight / squares  # as many as the weights of a cell are worth: one at least
-            good &= bool(((rows > 1 - _ROUNDED) & (rows < _ROWS)).all())
-            good &= bool(((happened >= 0) & (happened <= weight * (1 + _ROUNDED))).all())
-            good &= Integer(1).accepts(given["bins"]) and given["bins"] <= 10**6 and type(given["exact"]) is bool
-            if not good:
-                raise FileProblem("this is no table of summed cells", seen="numbers that contradict each other")
-            return SummedCells(table, given["exact"], given["bins"])
+            return _from_table(given, bins, cells) if "table" in given else _from_lists(given, bins, cells)
 
 
 class _OnGrid(SummedCells):
@@ -107,52 +117,41 @@ class _OnGrid(SummedCells):
 
     sums: NDArray[Any]
 
-    def __init__(self, sums: NDArray[Any], bins: int) -> None:
-        self.__dict__.update(sums=sums, exact=False, bins=bins)
+    def __init__(self, sums: NDArray[Any], bins: int, cells: int) -> None:
+        self.__dict__.update(sums=sums, exact=False, bins=bins, cells=cells)
 
     @cached_property
     def table(self) -> Floats:  # pyright: ignore[reportIncompatibleVariableOverride]
-        weights, scored, happened, squares = self.sums[:, self.sums[0] > 0]
-        return np.stack([scored / weights, weights, happened, squares])
-
-    def __add__(self, other: SummedCells) -> SummedCells:
-        if isinstance(other, _OnGrid) and other.bins == self.bins:
-            return _OnGrid(self.sums + other.sums, self.bins)
-        return super().__add__(other)
+        filled = self.sums[0] > 0
+        weights, scored, happened, squares = self.sums[:, filled]
+        low, high = (side[filled] for side in spans(self.cells, self.bins))
+        return np.stack([np.clip(scored / weights, low, high), weights, happened, squares])
 
 
-def summed(pairs: Pairs, bins: int = 15) -> SummedCells:
+def summed(pairs: Pairs, bins: int = 15, cells: int = CELLS) -> SummedCells:
     """Return the sums of pairs by cell; rows of weight zero are left out."""
     pairs = pairs.counted()
     w = pairs.weight_array
-    squares = w**2 if pairs.draws is None else w**2 / pairs.draws
-    if len(np.unique(pairs.scores[:_GLANCE])) > CELLS:  # too many to keep: straight to the grid, without sorting
-        edges = grid(CELLS, bins)
+    squares = w if pairs.weights is None else w**2 if pairs.draws is None else w**2 / pairs.draws
+    if len(np.unique(pairs.scores[:_GLANCE])) > distinct(cells):  # too many to keep: to the grid, without sorting
+        edges = grid(cells, bins)
         sums = _core.pair_bins(pairs.scores, pairs.outcomes, w, edges)
-        squared = _core.pair_bins(pairs.scores, pairs.outcomes, squares, edges)[:1]
-        return _OnGrid(np.concatenate([sums, squared]), bins)
-    return _joined(np.stack([pairs.scores, w, w * pairs.outcomes, squares]), True, bins)
+        squared = sums[:1] if squares is w else _core.pair_bins(pairs.scores, pairs.outcomes, squares, edges)[:1]
+        return _OnGrid(np.concatenate([sums, squared]), bins, cells)
+    return _joined(np.stack([pairs.scores, w, w * pairs.outcomes, squares]), bins, cells)
 
 
 def summed_classes(
     p: NDArray[np.floating], labels: Integers, weights: Floats | None, bins: int = 15
 ) -> tuple[SummedCells, ...]:
-    """Return the sums of each class by cell: those that `summed` gives, of all classes in one go through the rows."""
-    if len(p) <= CELLS:  # every score may be a cell
-        return tuple(summed(_one_class(p, labels, weights, column), bins) for column in range(p.shape[1]))
-    edges, floors = grid(CELLS, bins), np.full(p.shape[1], -np.inf)
+    """Return the sums of each class by bin of equal width, of all classes in one go through the rows."""
+    edges, floors = grid(0, bins), np.full(p.shape[1], -np.inf)
     sums = _core.class_bins(p, labels, weights, edges, floors, get_threads())
     squares = sums[:1]
     if weights is not None:
         squares = _core.class_bins(p, labels, weights**2, edges, floors, get_threads())[:1]
     sums = np.concatenate([sums, squares])
-    glance = p[:_GLANCE] if weights is None else p[np.flatnonzero(weights)[:_GLANCE]]
-    glance = np.sort(np.ascontiguousarray(glance.T), axis=1)
-    many = np.count_nonzero(glance[:, 1:] != glance[:, :-1], axis=1) >= CELLS
-    return tuple(
-        _OnGrid(sums[:, column], bins) if many[column] else summed(_one_class(p, labels, weights, column), bins)
-        for column in range(p.shape[1])
-    )
+    return tuple(_OnGrid(sums[:, column], bins, 0) for column in range(p.shape[1]))
 
 
 def binned_classes(parts: Sequence[SummedCells], edges: Floats) -> Floats:
@@ -165,26 +164,94 @@ def binned_classes(parts: Sequence[SummedCells], edges: Floats) -> Floats:
     return np.asarray(sums, dtype=np.float64).reshape(4, len(parts), bins)
 
 
-def _one_class(p: NDArray[np.floating], labels: Integers, weights: Floats | None, column: int) -> Pairs:
-    return Pairs(p[:, column].astype(np.float64), (labels == column).astype(np.float64), weights)
+def short(values: Floats, digits: int) -> list[float]:
+    """Write whole numbers without a point, as most weights are counts, and others with so many digits."""
+    return [int(v) if v.is_integer() and abs(v) < 2**53 else float(f"{v:.{digits}g}") for v in values.tolist()]
 
 
-def _joined(rows: Floats, exact: bool, bins: int) -> SummedCells:
-    """Join columns of one cell: tied scores, or those between two edges of the grid where scores are too many."""
+def _joined(rows: Floats, bins: int, cells: int) -> SummedCells:
+    """Join columns of one score; where distinct scores are too many, those of one cell of the grid."""
     rows = rows[:, np.argsort(rows[0], kind="stable")]
-    key = rows[0]
+    scores = rows[0]
+    first = np.flatnonzero(np.r_[True, scores[1:] != scores[:-1]]) if len(scores) else np.zeros(0, np.int64)
+    if len(first) < len(scores):
+        sums = (np.add.reduceat(rows[i], first) for i in (1, 2, 3))
+        rows = np.stack([scores[first], *sums])
+    found = SummedCells(rows, True, bins, cells)
+    return found if len(first) <= distinct(cells) else _OnGrid(_sums_of(found), bins, cells)
+
+
+def _sums_of(part: SummedCells) -> Floats:
+    """Return the sums of weights, scores, events and squares of weights in every cell of the grid."""
+    if isinstance(part, _OnGrid):
+        return part.sums
+    score, weight, happened, squares = part.table
+    edges = grid(part.cells, part.bins)
+    place = np.searchsorted(edges[1:-1], score, side="right")
+    sums = [np.bincount(place, part, len(edges) - 1) for part in (weight, weight * score, happened, squares)]
+    return np.asarray(sums, dtype=np.float64)
+
+
+def _from_lists(given: dict[str, Any], bins: int | None, cells: int) -> SummedCells:
+    exact, shape = "scores" in given, given["grid"]
+    good = isinstance(shape, list) and len(shape) == 2 and shape[0] == cells and _are_bins(shape[1])
+    _need(good and bins in (None, shape[1]))
+    bins = int(shape[1])
+    edges = grid(cells, bins)
+    places, weight, happened = (_list_of(given[n]) for n in ("scores" if exact else "places", "weights", "happened"))
+    rows = _list_of(given["rows"]) if "rows" in given else weight
+    first = 0 if exact else given["first"]
+    room = distinct(cells) if exact else len(edges) - 1
+    _need(len(places) == len(weight) == len(happened) == len(rows) and Integer(0).accepts(first))
+    _need(0 < len(places) <= room - first)
+    filled = weight > 0
+    _need(bool(filled.all() if exact else filled[0] and filled[-1]))
+    _need(not (weight[~filled].any() or happened[~filled].any() or rows[~filled].any()))
+    with np.errstate(all="ignore"):
+        squares = np.divide(weight * weight, rows, out=np.zeros(len(weight)), where=filled)
+    _check_sums(weight[filled], happened[filled], squares[filled])
     if exact:
-        exact = int(np.count_nonzero(key[1:] != key[:-1])) < CELLS
-    if not exact:
-        key = np.searchsorted(grid(CELLS, bins)[1:-1], key, side="right")
-    first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]]) if len(key) else np.zeros(0, np.int64)
-    if len(first) == len(key):
-        return SummedCells(rows, exact, bins)
-    weights, happened, squares = (np.add.reduceat(rows[i], first) for i in (1, 2, 3))
-    scores = rows[0, first] if exact else np.add.reduceat(rows[0] * rows[1], first) / weights
-    return SummedCells(np.stack([scores, weights, happened, squares]), exact, bins)
+        _need(bool((np.abs(places - 0.5) <= 0.5 + _ROUNDED).all() and (np.diff(places) > 0).all()))
+        return SummedCells(np.stack([places, weight, happened, squares]), True, bins, cells)
+    _need(bool(((places >= 0) & (places <= _PLACES)).all()))
+    low, high = (side[first : first + len(places)] for side in spans(cells, bins))
+    sums = np.zeros((4, len(edges) - 1))
+    sums[:, first : first + len(places)] = weight, weight * (low + places / _PLACES * (high - low)), happened, squares
+    return _OnGrid(sums, bins, cells)
 
 
-def _short(values: list[float]) -> list[float]:
-    """Write whole numbers without a point: most weights are counts."""
-    return [int(v) if v.is_integer() and abs(v) < 2**53 else v for v in values]
+def _from_table(given: dict[str, Any], bins: int | None, cells: int) -> SummedCells:
+    """Return cells as they were told before there was a grid of few: mean scores, weights, events and squares."""
+    table = np.array(given["table"], dtype=np.float64).reshape(4, -1)
+    score, weight, happened, squares = table
+    _need(bool(np.isfinite(table).all() and (np.diff(score) >= 0).all()))
+    _need(bool(((score >= -_ROUNDED) & (score <= 1 + _ROUNDED)).all()))
+    _check_sums(weight, happened, squares)
+    _need(_are_bins(given["bins"]) and type(given["exact"]) is bool)
+    return _joined(table, given["bins"] if bins is None else bins, cells)
+
+
+def _check_sums(weight: Floats, happened: Floats, squares: Floats) -> None:
+    """Refuse sums that no rows have."""
+    _need(bool(((weight > 1 / _WEIGHT) & (weight < _WEIGHT)).all()))
+    with np.errstate(all="ignore"):
+        rows = weight * weight / squares  # as many as the weights of a cell are worth: one at least
+    _need(bool(((rows > 1 - _ROUNDED) & (rows < _ROWS)).all()))
+    _need(bool(((happened >= 0) & (happened <= weight * (1 + _ROUNDED))).all()))
+
+
+def _are_bins(bins: Any) -> bool:
+    return bool(Integer(1).accepts(bins)) and bins <= 10**6
+
+
+def _list_of(values: Any) -> Floats:
+    """Return a list of finite numbers as an array."""
+    _need(isinstance(values, list) and all(type(v) in (int, float) for v in values))
+    found = np.array(values, dtype=np.float64)
+    _need(bool(np.isfinite(found).all()))
+    return found
+
+
+def _need(truth: bool) -> None:
+    if not truth:
+        raise FileProblem("this is no table of summed cells", seen="numbers that contradict each other")

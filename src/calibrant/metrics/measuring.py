@@ -37,7 +37,8 @@ __all__ = ["Measuring", "measure"]
 MOST_CLASSES = 20
 MOST_GROUPS = 1000  # groups of rows that come in blocks: each keeps cells of its own
 MOST_DRAWS = 200_000_000  # rows that are drawn in all resamples together
-FORMAT = 1
+FORMAT = 2
+KNOWN = (1, FORMAT)  # a state of the first has tables of up to 512 cells, which are moved to the grid of today
 _BY_CELL = ("scores", "outcomes", "weights", "draws")
 
 
@@ -267,12 +268,12 @@ class Measuring:
     def from_dict(cls, given: dict[str, Any]) -> Measuring:
         """Return the state that `to_dict` told; what it cannot have told is refused."""
         with reading_state("state of a measurement"):
-            if given.get("format") != FORMAT:
+            if given.get("format") not in KNOWN:
                 seen = repr(given)[:80]
-                raise InvalidInput("this is no state of a measurement", seen=seen, allowed=f"format {FORMAT}")
+                raise InvalidInput("this is no state of a measurement", seen=seen, allowed=f"format 1 to {FORMAT}")
             made = cls(**given["settings"])
             if given["summary"] is not None:
-                made.summary = CellForecasts.from_dict(given["summary"])
+                made.summary = CellForecasts.from_dict(given["summary"], made.settings.bins)
                 if not made.summary.n or not made.summary.cells[0].table.size:
                     raise FileProblem("this is no state of a measurement", seen="sums of no rows")
             made.groups = {name: cls.from_dict(part) for name, part in given.get("groups", {}).items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from inspect import Parameter, signature
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from ..cells.edges import fixed_edges
 from ..cells.moments import Moments, moments_of
-from ..cells.summed import SummedCells, summed
+from ..cells.pairs import Pairs
+from ..cells.summed import CELLS, SummedCells, short, summed
 from ..errors import FileProblem, InvalidInput, reading_state
 from .estimators.calibration_error import (
     check_estimator,
@@ -49,8 +50,8 @@ class BinSums:
         return BinSums(self.sums + other.sums)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain lists."""
-        return {"sums": self.sums.tolist()}
+        """Return plain lists, of numbers of 10 digits where they are not whole."""
+        return {"sums": [[short(group, _DIGITS) for group in part] for part in self.sums]}
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> BinSums:
@@ -63,6 +64,11 @@ class BinSums:
             if not good or (scores > most).any() or (outcomes > most).any():
                 raise FileProblem("this is no sum by bin", seen="numbers that contradict each other")
             return cls(sums)
+
+
+_DIGITS = 10  # of a sum by bin that is not whole
+FEWEST = 16  # cells of a class, however many classes there are
+BINS = 20  # of equal width, whose edges the cells of one view have too: decisions at thresholds of .05, .1, … are exact
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +88,18 @@ class GroupCells:
     def from_dict(cls, given: dict[str, Any]) -> GroupCells:
         """Return what `to_dict` told; what it cannot have told is refused."""
         with reading_state("group of summed cells"):
-            return cls(tuple(SummedCells.from_dict(group) for group in given["groups"]))
+            shape = _shape_of(len(given["groups"]))
+            return cls(tuple(SummedCells.from_dict(group, *shape) for group in given["groups"]))
+
+    @classmethod
+    def of(cls, groups: Sequence[Pairs]) -> GroupCells:
+        """Return the sums of the pairs of one group, or one a class."""
+        return cls(tuple(summed(pairs, *_shape_of(len(groups))) for pairs in groups))
+
+
+def _shape_of(groups: int) -> tuple[int, int]:
+    """Return bins and cells of each of so many groups: all of them have about as many cells as one would have."""
+    return (BINS, CELLS) if groups < 2 else (1, max(FEWEST, CELLS // groups))
 
 
 Part = BinSums | GroupCells | Moments
@@ -208,7 +225,7 @@ class Error(Metric):
         if edges is not None:
             return BinSums(group_sums(forecasts, "class_wise" if by_class else found["view"], edges, threshold))
         groups = [kept for _, kept in above(forecasts, None)] if by_class else [select(forecasts, found["view"])]
-        return GroupCells(tuple(summed(pairs) for pairs in groups))
+        return GroupCells.of(groups)
 
     def value(self, part: BinSums | GroupCells, **options: Any) -> float:
         """Return the calibration error of what a state has kept."""
@@ -267,7 +284,7 @@ class Figure(Metric):
 
     def part(self, forecasts: Forecasts, **options: Any) -> Part:
         """Return sums by cell."""
-        return GroupCells((summed(select(forecasts, self.given(options)["view"])),))
+        return GroupCells.of([select(forecasts, self.given(options)["view"])])
 
     def value(self, part: GroupCells, **options: Any) -> float:
         """Return the figure of the cells."""

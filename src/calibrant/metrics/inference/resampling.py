@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ... import _core
 from ...cells.pairs import Pairs, is_whole
-from ...cells.summed import SummedCells, binned_classes, grid
+from ...cells.summed import SummedCells, binned_classes
 from ...threads import get_threads
 from ..views.blocks import CellForecasts
 from ..views.forecasts import Forecasts
@@ -29,7 +29,6 @@ Statistic = Callable[[Replicates], Floats]
 CUMULATIVE = ("ks", "ecce")  # sums that are resampled, though their norm is the largest
 # Entries of one block of resamples: a few megabytes.
 BLOCK = 1_000_000
-STEPS = 64  # of a class: within one, scores vary by less than a hundredth of what outcomes do
 
 
 @dataclass(eq=False)
@@ -130,28 +129,21 @@ def drawn_classes(
     """Yield (3, classes, bins) sums of weights, scores and outcomes of resamples, of all classes at once.
 
     The rows of a bin whose event happened, and the others, are Poisson numbers; the sum of their scores is as many mean
-    scores, and a normal number for how the scores vary within the bin, which is little beside what outcomes do.
+    scores. How scores vary within a bin is left out: it is little beside what outcomes do.
     """
-    fine, parts, bins = np.union1d(grid(STEPS, 1), edges), forecasts.cells[1:], len(edges) - 1
-    place = np.clip(np.searchsorted(edges, fine[:-1], side="right") - 1, 0, bins - 1)
-    place = (place + bins * np.arange(len(parts))[:, None]).ravel()
-    cells = binned_classes(parts, fine).reshape(4, -1)
-    weight, scored, happened, squares = (np.bincount(place, part, bins * len(parts)) for part in cells)
-    with np.errstate(invalid="ignore", divide="ignore"):  # bins and steps without rows
+    weight, scored, happened, squares = binned_classes(forecasts.cells[1:], edges)
+    with np.errstate(invalid="ignore", divide="ignore"):  # bins without rows
         own, score = np.nan_to_num(squares / weight), np.nan_to_num(scored / weight)  # the weight of one row
-        apart = np.nan_to_num(cells[1] / cells[0]) - score[place]
         rows = np.nan_to_num(np.maximum([happened, weight - happened], 0.0) / own)
-    spread = np.sqrt(np.bincount(place, cells[3] * apart**2, bins * len(parts)))
     for _ in range(resamples):
         yes, no = rng.poisson(rows) * own
-        sums = (yes + no) * score + spread * rng.standard_normal(len(spread))
-        yield np.stack([yes + no, sums, yes]).reshape(3, len(parts), bins)
+        yield np.stack([yes + no, (yes + no) * score, yes])
 
 
 def _with_rows(part: SummedCells, table: Floats) -> SummedCells:
     """Return a view as drawn, without its empty cells; as it was where nothing was drawn."""
     kept = table[1] > 0
-    return SummedCells(table[:, kept], part.exact, part.bins) if kept.any() else part
+    return SummedCells(table[:, kept], part.exact, part.bins, part.cells) if kept.any() else part
 
 
 def resamples_of(pairs: Pairs, resamples: int, rng: np.random.Generator) -> Iterator[Replicates]:

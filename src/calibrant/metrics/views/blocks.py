@@ -31,7 +31,7 @@ class CellForecasts:
     n : int
         Rows that have a weight.
     cells : tuple of SummedCells
-        Of the top label or event; then of each class, for classes.
+        Of the top label or event; then of each class, for classes, in bins of equal width.
     losses : dict of Moments
     classes : array of shape (K,)
     is_event : bool
@@ -88,9 +88,10 @@ class CellForecasts:
         }
 
     @classmethod
-    def from_dict(cls, given: dict[str, Any]) -> CellForecasts:
-        """Return what `to_dict` told; what it cannot have told is refused."""
-        cells = tuple(SummedCells.from_dict(part) for part in given["cells"])
+    def from_dict(cls, given: dict[str, Any], bins: int) -> CellForecasts:
+        """Return what `to_dict` told of views with so many bins; what it cannot have told is refused."""
+        top, *others = given["cells"]
+        cells = (SummedCells.from_dict(top, bins), *(SummedCells.from_dict(part, bins, 0) for part in others))
         losses = {name: Moments.from_dict(found) for name, found in given["losses"].items()}
         classes, is_event = np.asarray(given["classes"]), bool(given["is_event"])
         good = classes.ndim == 1 and len(cells) == (1 if is_event else 1 + len(classes))
