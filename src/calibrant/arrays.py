@@ -10,21 +10,6 @@ from . import _core
 from .threads import get_threads
 from .types import Array, Floats, Integers
 
-__all__ = [
-    "best_column",
-    "inner",
-    "keep_top",
-    "log_odds",
-    "log_softmax",
-    "panels_of",
-    "products",
-    "rounded_once",
-    "row_blocks",
-    "row_subsample",
-    "softmax",
-    "tempered_softmax",
-]
-
 _PANEL = 64  # bytes of a column of a panel: kPanel of cpp/panels.hpp
 
 

@@ -39,8 +39,6 @@ from .validation.saturation import (
     zero_level,
 )
 
-__all__ = ["Calibrator", "Summand"]
-
 
 class Calibrator(ClassifierMixin, BaseEstimator):
     """Base of all maps from a classifier's scores to better probabilities.

@@ -10,17 +10,6 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-__all__ = [
-    "CalibrantError",
-    "CalibrationWarning",
-    "FileProblem",
-    "InvalidInput",
-    "InvalidType",
-    "MissingExtra",
-    "caution",
-    "import_extra",
-]
-
 
 class CalibrantError(ValueError):
     """Base of every error calibrant raises on purpose.

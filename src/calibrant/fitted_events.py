@@ -15,8 +15,6 @@ from .maps.binary.logit_spline import LogitSpline
 from .operators.multi_label import MultiLabel
 from .types import Array, Floats
 
-__all__ = ["EventPair", "are_several", "event_map", "event_scores", "fit_events"]
-
 
 @dataclass(frozen=True, eq=False)
 class EventPair:

@@ -16,20 +16,6 @@ from .calibrator import Calibrator
 from .errors import InvalidInput
 from .types import Array, Floats, Integers
 
-__all__ = [
-    "FOLDS",
-    "METHODS",
-    "FittedPair",
-    "Held",
-    "fit_map",
-    "hold_out",
-    "pick_method",
-    "scores_of",
-    "shared_weights",
-    "splits_of",
-    "unfitted_copy",
-]
-
 # What each method gives, and the score of a class that the estimator has never seen.
 METHODS = {"decision_function": "logits", "predict_log_proba": "logits", "predict_proba": "probabilities"}
 _NEVER = {"logits": -np.inf, "probabilities": 0.0}

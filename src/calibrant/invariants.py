@@ -22,8 +22,6 @@ import numpy as np
 from .errors import InvalidInput
 from .parameters import AnyOf, Number
 
-__all__ = ["ANY", "TEMPERATURE", "Anything", "Fitted", "Numbers", "Optional", "Text", "Values", "check_state"]
-
 Sizes = dict[str, int]
 MOST = 1e30  # of a number that was learnt: products with scores stay finite in either precision
 TEMPERATURE = Number(1e-120, 1e120)  # both it and one over it times a score are finite

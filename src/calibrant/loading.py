@@ -8,8 +8,6 @@ from . import registry, selection  # noqa: F401  importing them defines, and so 
 from .calibrator import Calibrator
 from .files.saving import read_map
 
-__all__ = ["load"]
-
 
 def load(path: str | os.PathLike[str]) -> Calibrator:
     """Read a calibrator that `Calibrator.save` wrote.

@@ -7,8 +7,6 @@ from operator import is_not
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-__all__ = ["made_once"]
-
 Made = TypeVar("Made")
 _MADE: WeakKeyDictionary[Any, tuple[tuple[Any, ...], dict[Any, Any]]] = WeakKeyDictionary()
 

@@ -11,8 +11,6 @@ import numpy as np
 
 from .errors import InvalidInput
 
-__all__ = ["AnyOf", "Instance", "Integer", "Number", "OneOf", "check_parameters", "check_value", "is_one_of"]
-
 
 def is_one_of(value: Any, allowed: Iterable[Any]) -> bool:
     """Tell whether a value of any type is one of a few words, numbers or None; an array is none of them."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-__all__ = ["plain"]
-
 
 def plain(value: Any, digits: int | None = None) -> Any:
     """Return NumPy's types as Python's; NaN is null and what is infinite "inf", as JSON has no numbers for them.

@@ -8,8 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 
-__all__ = ["Progress", "pass_bar", "progress_bar", "reporting"]
-
 Progress = Callable[..., None]
 
 

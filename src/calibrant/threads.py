@@ -14,8 +14,6 @@ from threadpoolctl import ThreadpoolController
 
 from .errors import InvalidInput
 
-__all__ = ["blas_threads", "carried", "get_threads", "one_blas_thread", "set_threads", "thread_limit"]
-
 Arguments = ParamSpec("Arguments")
 Value = TypeVar("Value")
 

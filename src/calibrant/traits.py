@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Preserves", "Sees", "Target", "Traits", "most_of", "weakest"]
-
 Preserves = Literal["ranking", "top label", "nothing"]
 Target = Literal["top label", "each class", "full"]
 Sees = Literal["sums", "cells", "sample"]

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 else:
     Self = Any  # Python 3.10 has none
 
-__all__ = ["Array", "Floats", "Integers", "Mask", "Self"]
-
 Array = NDArray[np.float64]
 """Numbers in double precision: weights, sums, parameters."""
 

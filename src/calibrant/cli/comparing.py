@@ -20,8 +20,6 @@ from .measuring import in_order_of, refuse_moved_positions
 from .output import say
 from .scans import scan_data
 
-__all__ = ["compared", "compared_scan", "report_context"]
-
 
 def compared(data: Dataset, seed: int, progress: Any, settings: dict[str, Any], names: dict[str, Any]) -> Comparison:
     """Compare maps: on the test part or file where there is one and no number of folds was asked for."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-__all__ = ["Outputs", "digits_outputs"]
-
 
 class Outputs(NamedTuple):
     """Probabilities and labels of rows to calibrate on and of rows to judge on."""

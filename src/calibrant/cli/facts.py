@@ -10,8 +10,6 @@ from ..arrays import softmax
 from ..files import Dataset, Rows
 from ..validation import as_scores
 
-__all__ = ["doubts", "facts"]
-
 
 def facts(data: Dataset, rows: Rows) -> dict[str, Any]:
     """Return what a person should know of some rows before believing any figure."""

@@ -12,8 +12,6 @@ from ..files import Dataset, Rows
 from ..metrics import brier, ece, ece_sweep, nll
 from .measuring import announce, inputs_of, probabilities, replaces
 
-__all__ = ["fit", "judge"]
-
 
 def fit(calibrator: Calibrator, data: Dataset) -> Calibrator:
     """Fit a fresh map on the rows for fitting."""

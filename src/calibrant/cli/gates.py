@@ -10,8 +10,6 @@ from typing import Any
 
 import click
 
-__all__ = ["Gate", "check_gates", "parse_gates"]
-
 _COMPARE = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
 _RULE = re.compile(r"\s*([A-Za-z_][\w-]*)(?:\.(value|low|high))?\s*(>=|<=|>|<)\s*(\S+)\s*")
 

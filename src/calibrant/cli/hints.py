@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["in_options"]
-
 _SAID: list[tuple[str, str]] = [
     (r'inputs="probabilities"', "--kind probs"),
     (r'inputs="logits"', "--kind logits"),

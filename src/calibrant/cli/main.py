@@ -17,8 +17,6 @@ from ..errors import CalibrantError, CalibrationWarning, FileProblem, MissingExt
 from .hints import in_options
 from .output import visible
 
-__all__ = ["COMMANDS", "EXIT_CODES", "main", "program"]
-
 # Kept here, so that the list of commands costs no import; a test compares it with the commands themselves.
 COMMANDS = {
     "demo": "Train a small classifier, compare maps on it, and write a report.",

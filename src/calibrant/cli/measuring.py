@@ -20,18 +20,6 @@ from ..validation import as_scores, column_order
 if TYPE_CHECKING:
     from ..calibrator import Calibrator
 
-__all__ = [
-    "announce",
-    "in_order_of",
-    "inputs_of",
-    "measured_parts",
-    "plain_figures",
-    "predict",
-    "probabilities",
-    "replaces",
-    "with_classes_of",
-]
-
 
 def announce(calibrator: Calibrator, data: Dataset) -> None:
     """Tell a map on scores what the file says they are."""

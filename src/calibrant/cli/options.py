@@ -11,27 +11,6 @@ import click
 
 from .output import say
 
-__all__ = [
-    "PROFILES",
-    "Run",
-    "choice",
-    "command_line",
-    "common",
-    "compare_options",
-    "data_options",
-    "load_map",
-    "method_names",
-    "output_option",
-    "parse_parameters",
-    "read_data",
-    "scan_options",
-    "was_given",
-    "whole_numbers",
-    "words",
-    "writable",
-]
-
-
 PROFILES = ("default", "risk", "forecast", "multilabel")  # of measuring
 
 

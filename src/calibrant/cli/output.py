@@ -16,21 +16,6 @@ from .. import __version__
 from ..plain import plain
 from ..progress import Progress, reporting
 
-__all__ = [
-    "cell",
-    "columns_that_fit",
-    "counted",
-    "number",
-    "print_json",
-    "print_table",
-    "print_wide_table",
-    "print_words",
-    "progress",
-    "say",
-    "table_width",
-    "visible",
-]
-
 JSON_FORMAT = 1
 _LONGEST = 400  # characters of a cell: names of classes may have thousands
 

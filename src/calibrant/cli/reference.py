@@ -6,9 +6,6 @@ import click
 
 from .main import COMMANDS, EXIT_CODES, program
 
-__all__ = ["reference"]
-
-
 _FILES = """## Files
 
 Scores and labels are read from .npz, .npy, .csv, .tsv, .jsonl, .parquet, .arrow, .feather, .safetensors and, with

@@ -19,8 +19,6 @@ from ..progress import pass_bar
 from ..scanning import Scan, scan, watched
 from ..scanning.memory import memory_bytes
 
-__all__ = ["counting", "fit_scan", "scan_data", "set_kind"]
-
 _KINDS = {"logits": "logits", "probs": "probabilities", None: None}
 _ARRAY = 4  # times its size that an array takes when it is read whole and worked on
 _TABLE = 16  # the same of a table on disk: a cell of text becomes an object of some 70 bytes, and columns are packed

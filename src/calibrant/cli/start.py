@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["main"]
-
 _EXTRA = {"click", "jinja2", "matplotlib", "rich"}  # what calibrant[cli] brings
 
 

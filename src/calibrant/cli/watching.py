@@ -16,8 +16,6 @@ from ..files import Dataset, Rows
 from ..monitoring import Findings, Monitor
 from .measuring import in_order_of, probabilities, with_classes_of
 
-__all__ = ["State", "feed", "figures"]
-
 
 class State:
     """A monitor and the file it lives in."""

@@ -12,8 +12,6 @@ from ..errors import InvalidInput, InvalidType
 from ..formulas import Formula, Term, as_rows
 from ..formulas.functions import answered, keep_top, log1m, masked_out, read_zeros
 
-__all__ = ["Description", "describe"]
-
 
 @dataclass(frozen=True, eq=False)
 class Description:

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from ..errors import InvalidInput
 from .description import Description, describe
 
-__all__ = ["FORMAT", "VERSION", "as_dict", "evaluator", "to_json"]
-
 FORMAT = "calibrant-map"
 VERSION = 1  # of the format: it changes where an old reader would answer wrongly
 _GOLDEN_ROWS = 12

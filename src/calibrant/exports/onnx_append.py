@@ -12,8 +12,6 @@ from ..errors import CalibrantError, FileProblem, InvalidInput, import_extra
 from .description import Description, describe
 from .onnx_graph import onnx_model
 
-__all__ = ["append_to_model"]
-
 _PREFIX = "calibrant/"
 _LOWEST = 13  # opset in which a map can be written
 _FLOATS = {1: "float32", 11: "float64", 10: "float16"}  # of TensorProto

@@ -12,8 +12,6 @@ from ..errors import InvalidInput, import_extra
 from ..formulas.graph import GRID, Node
 from .description import Description
 
-__all__ = ["DTYPES", "OPSET", "OnnxGraph", "onnx_model"]
-
 OPSET = 17  # of 2022: every runtime in use has it; 13 is the first whose Softmax means rows
 _LEAST_OPSET = 13
 DTYPES = {"float32": np.float32, "float64": np.float64}

@@ -13,8 +13,6 @@ from ..errors import InvalidInput
 from .description import describe
 from .sql_terms import DIALECTS, Columns, Dialect, SqlTerms
 
-__all__ = ["to_sql"]
-
 
 def to_sql(
     calibrator: Any,

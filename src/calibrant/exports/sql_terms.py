@@ -12,8 +12,6 @@ import numpy as np
 from ..formulas import Formula, Term
 from ..formulas.graph import GRID, Node
 
-__all__ = ["DIALECTS", "Columns", "Dialect", "SqlTerms"]
-
 _FAR = "700"  # an exponential beyond overflows, or is an error where engines refuse to round to zero
 _LONGEST = 2_000_000  # characters of a node's texts; engines refuse longer ones
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "greater_equal": ">=", "greater": ">", "equal": "="}

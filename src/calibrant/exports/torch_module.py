@@ -12,8 +12,6 @@ from ..formulas.graph import GRID, Node
 from ..parameters import is_one_of
 from .description import Description, describe
 
-__all__ = ["to_torch", "torch_module"]
-
 _SAME = {"add": "add", "sub": "sub", "mul": "mul", "div": "div", "maximum": "maximum", "minimum": "minimum"}
 _SAME |= {"exp": "exp", "log": "log", "greater_equal": "ge", "greater": "gt", "equal": "eq", "is_nan": "isnan"}
 _SAME |= {"where": "where", "matmul": "matmul"}

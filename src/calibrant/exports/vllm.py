@@ -13,8 +13,6 @@ from ..maps.scaling.temperature import TemperatureScaling
 from ..maps.scaling.trivial import Identity
 from ..operators.one_vs_rest import OneVsRest
 
-__all__ = ["to_vllm"]
-
 
 def to_vllm(calibrator: Any) -> str:
     """Return JSON for ``vllm serve --pooler-config``, of a temperature or a Platt map of one score.

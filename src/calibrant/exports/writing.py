@@ -18,8 +18,6 @@ from .sql import to_sql
 from .torch_module import to_torch
 from .vllm import to_vllm
 
-__all__ = ["TARGETS", "export"]
-
 TARGETS = ("onnx", "torch", "sql", "json", "vllm")
 _SUFFIXES = {".onnx": "onnx", ".pt2": "torch", ".sql": "sql", ".json": "json"}
 

@@ -18,8 +18,6 @@ from ..validation import BFLOAT16_ROUNDING, as_array
 from .pieces import Found, Names, Piece, named_pieces
 from .roles import role_of
 
-__all__ = ["read_npy", "read_npz", "read_safetensors", "read_torch"]
-
 
 def read_npz(file: BinaryIO, path: str, names: Names) -> Found:
     """Read the keys of an .npz file that play a role."""

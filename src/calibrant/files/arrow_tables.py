@@ -12,8 +12,6 @@ from ..errors import FileProblem, InvalidInput, MissingExtra, import_extra
 from .pieces import Found, Names
 from .tables import Table, table_pieces
 
-__all__ = ["arrow_table", "pyarrow_module", "read_arrow", "read_parquet"]
-
 
 def pyarrow_module(what: str, module: str) -> Any:
     """Import a module of pyarrow, or say which extra brings it."""

@@ -18,8 +18,6 @@ from .pieces import Found, Names, Piece, listed
 from .roles import FIT, SCORE_ROLES, TEST, score_prefix
 from .rounding import from_percent, on_the_simplex
 
-__all__ = ["assemble", "chosen_event", "chosen_scores", "plain_labels", "unrounded"]
-
 
 def assemble(path: str, found: Found, names: Names, digest: str) -> Dataset:
     """Group the pieces into parts, settle the kind and the classes, and check everything."""

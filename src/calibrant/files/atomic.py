@@ -11,8 +11,6 @@ from typing import BinaryIO
 
 from ..errors import FileProblem, InvalidInput
 
-__all__ = ["check_target", "replacing"]
-
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from ..errors import FileProblem, InvalidInput
 
-__all__ = ["find_class", "identifier_of", "is_known", "remember"]
-
 _KNOWN: dict[str, type] = {}
 
 # Files of 0.1.0 name classes by the modules they lived in.

@@ -16,8 +16,6 @@ from safetensors.numpy import save as pack_tensors
 
 from ..errors import FileProblem
 
-__all__ = ["pack", "unpack"]
-
 _MOST_HEADER = 100_000_000
 
 

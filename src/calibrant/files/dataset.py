@@ -13,8 +13,6 @@ from ..errors import InvalidInput
 from ..validation import says_nothing
 from .roles import FIT, TEST
 
-__all__ = ["Dataset", "Named", "Rows"]
-
 
 @dataclass(frozen=True, eq=False)
 class Named:

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from ..errors import InvalidInput
 from .roles import SCORE_ROLES, role_of
 
-__all__ = ["Found", "Names", "Piece", "listed", "named_pieces"]
-
 
 @dataclass(frozen=True)
 class Names:

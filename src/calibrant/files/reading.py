@@ -21,8 +21,6 @@ from .dataset import Dataset
 from .pieces import Found, Names
 from .text_tables import read_csv, read_jsonl
 
-__all__ = ["FORMATS", "arriving", "ending", "ending_by_content", "read", "stream_bytes"]
-
 Reader = Callable[[BinaryIO, str, Names], Found]
 _READERS: dict[str, Reader] = {
     ".npz": read_npz,

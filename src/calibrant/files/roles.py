@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["FIT", "SCORE_ROLES", "TEST", "part_name", "role_of", "score_prefix"]
-
 # The first of each list is the name we use ourselves.
 _ROLES: dict[str, tuple[str, ...]] = {
     "logits": ("logits", "logit"),

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["from_percent", "on_the_simplex"]
-
 _MOST_DECIMALS = 6  # behind which a percentage counts as not rounded
 
 

@@ -14,8 +14,6 @@ from .atomic import replacing
 from .container import pack, unpack
 from .state import Tensors, decode, encode, refuse_depth
 
-__all__ = ["FORMAT", "read_document", "read_map", "save_map", "to_bytes"]
-
 FORMAT = 2  # since classes go by their identifiers; in format 1, of calibrant 0.1.0, they went by their modules
 _READABLE = (1, 2)
 _MOST_COLUMNS = 10_000_000  # of scores or embeddings, to keep the probe of a forged file small

@@ -21,8 +21,6 @@ from ..fits.report import FitReport
 from ..invariants import check_state
 from .classes import find_class, identifier_of, is_known
 
-__all__ = ["Tensors", "decode", "encode", "refuse_depth"]
-
 Tensors = dict[str, NDArray[Any]]
 _TENSOR_KINDS = "biuf"
 _DEEPEST = 60  # maps, lists and the like inside one another; ours have a dozen

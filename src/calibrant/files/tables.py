@@ -14,8 +14,6 @@ from ..errors import InvalidInput
 from .pieces import Found, Names, Piece
 from .roles import SCORE_ROLES, part_name, role_of, score_prefix
 
-__all__ = ["Table", "as_lists", "table_pieces"]
-
 
 @dataclass(frozen=True, eq=False)
 class Table:

@@ -17,8 +17,6 @@ from ..errors import FileProblem, InvalidInput
 from .pieces import Found, Names
 from .tables import Table, as_lists, table_pieces
 
-__all__ = ["Cells", "Objects", "Style", "csv_table", "csv_text_rows", "jsonl_table", "read_csv", "read_jsonl"]
-
 _MARK = "\ufeff"  # the byte order mark, which Excel looks for
 
 

@@ -22,8 +22,6 @@ from .dataset import Dataset
 from .reading import ending
 from .text_tables import Cells, Objects, Style
 
-__all__ = ["PREFIX", "write_probabilities"]
-
 PREFIX = "calibrated_"
 Parts = Mapping[str, NDArray[Any]]
 

@@ -11,8 +11,6 @@ from .priors import Prior
 from .problem import Curvature, Point, Problem, Solved, solve
 from .report import FitReport
 
-__all__ = ["Fitted", "fit_by_evidence", "fit_with", "only_start"]
-
 _STEPS, _FEWER, _MANY = 40, 6, 100_000  # steps towards the precisions; fewer for many parameters, as each takes long
 _LOOSE = 30.0  # times the tolerance: precisions need no sharp optimum
 _WEIGHT = 0.5  # the rule's word on a precision, in parameters

@@ -35,22 +35,6 @@ from ..passes.survey import judged_rows
 from ..types import Array, Floats, Integers
 from .report import FitReport
 
-__all__ = [
-    "Answer",
-    "Comparison",
-    "compare_losses",
-    "cross_validate",
-    "estimate",
-    "judged",
-    "judging_rows",
-    "label_losses",
-    "mean_losses",
-    "raw_losses",
-    "row_losses",
-    "stated",
-    "tell",
-]
-
 Answer = Callable[[Floats], Floats]
 FOLDS = 5
 _ONE_FOLD = 1_000_000  # scores from which one fold tells as much as all: 65,536 of its rows judge the fit

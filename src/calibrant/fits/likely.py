@@ -11,8 +11,6 @@ from ..passes import Block
 from ..types import Array
 from .mixing import Mixing, label_columns
 
-__all__ = ["LossMoments", "likely_best", "loss_moments"]
-
 _DRAWS = 1000  # a share is then known to about one in a hundred
 _HARDLY = 0.05  # a share below it is not worth another map
 _SAME = 1e-5  # maps whose losses of no row differ by more are one map, but for rounding in single precision

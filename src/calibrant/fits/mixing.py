@@ -25,8 +25,6 @@ from ..threads import get_threads
 from ..types import Array, Floats
 from .solvers.sums import Sums
 
-__all__ = ["ENSEMBLE", "Answers", "Mixing", "Part", "label_columns"]
-
 Part = float | Literal["answered"] | None
 Answers = Callable[[Floats], Iterable[tuple[int, Floats]]]
 """From logits to the probabilities of the parts that maps answer, each with its position."""

@@ -12,8 +12,6 @@ from .mixing import Mixing
 from .solvers.simplex import Found, Sums, minimise_on_simplex
 from .solvers.valley import Valley
 
-__all__ = ["MANY", "best_mixture", "best_weights"]
-
 Bounds = tuple[float, float]
 _PILOTS = (4000, 1000)  # rows that tell where to start on all of them, and on these; the fewest are scanned for basins
 _ARRIVED = 1e-10  # of the mean loss: what a last step would still gain

@@ -15,8 +15,6 @@ from .judge import FOLDS, Comparison, compare_losses, judged
 from .problem import Curvature, Point, Problem, solve
 from .report import FitReport
 
-__all__ = ["Choice", "choose", "with_choice"]
-
 Answer = Callable[[Floats], Floats]
 _ONE_FOLD, _TWO_FOLDS = 2_000_000, 300_000  # above so many scores one held-out fold, or two, tell as much as all
 _STEP = 10**0.7  # from one strength to the next: the held-out loss is flat around its minimum

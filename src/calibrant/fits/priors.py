@@ -8,8 +8,6 @@ import numpy as np
 
 from ..types import Array, Integers
 
-__all__ = ["LEAST", "Prior", "odir", "parts_of", "ridge", "structured"]
-
 LEAST = 0.1  # precision of what no prior holds: keeps what no row speaks about (a class that never occurs) finite
 
 

@@ -16,8 +16,6 @@ from ..types import Array, Self
 from .priors import Prior
 from .solvers.many import minimise
 
-__all__ = ["Curvature", "Metric", "Outlook", "PlainOutlook", "Point", "Problem", "Solved", "Sums", "solve"]
-
 _TOLERANCE = 3e-7  # of the loss of a row: the fourth digit of a probability does not see it
 _VECTORS = 48  # of as many numbers as parameters that searches hold at once, as measured: steps and changes of each
 _SHARE = 3e-4  # of a nat for each parameter that the rows determine: there are many where there are many classes

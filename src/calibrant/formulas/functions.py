@@ -6,21 +6,6 @@ import numpy as np
 
 from .graph import Term, as_rows
 
-__all__ = [
-    "answered",
-    "finite_logs",
-    "floored",
-    "keep_top",
-    "log1m",
-    "log_odds",
-    "log_softmax",
-    "masked_out",
-    "read_zeros",
-    "sigmoid",
-    "softmax",
-    "softplus",
-]
-
 ZERO_LOG = -104.0  # see `calibrant.validation.saturation`
 
 

@@ -27,8 +27,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["GRID", "Formula", "Node", "Number", "Term", "as_rows"]
-
 Array = NDArray[np.float64]
 GRID = 1.5 * 2.0**16  # added and taken off again, it leaves multiples of 2⁻³⁶ of numbers below 32,000
 

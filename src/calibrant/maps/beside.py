@@ -19,8 +19,6 @@ from ..validation import as_labels
 from .projected import Projected
 from .scaling.temperature import TemperatureScaling
 
-__all__ = ["Beside"]
-
 
 class Beside(Projected):
     """Compares itself with the classifier it replaces, where that one's scores are given, and falls back on it."""

@@ -13,8 +13,6 @@ from ..passes import Block
 from ..types import Array, Floats, Integers
 from .density import Support, Trial
 
-__all__ = ["are_few", "around_means", "class_means", "clearly_lower"]
-
 _FEW = 50  # rows a class, on average, up to which means are tried: with more, kernels on rows won on every set tried
 _ENOUGH = 6  # rows a class, on average, from which folds can tell
 

@@ -17,22 +17,6 @@ from ..passes import Block
 from ..threads import get_threads
 from ..types import Array, Floats, Integers
 
-__all__ = [
-    "TRIAL_ROWS",
-    "Support",
-    "Trial",
-    "best_bandwidth",
-    "class_formula",
-    "class_probabilities",
-    "held_out",
-    "leave_one_out",
-    "mean_loss",
-    "relative_kernels",
-    "rule_factor",
-    "shares_places",
-    "spread_of",
-]
-
 _BLOCK = 2**25  # products held for a search of the bandwidth: 128 MB in float32, whatever the sizes of both sets
 _TILE_ROWS, _TILE_COLUMNS = 1024, 1024  # of products at once in a prediction: 8 MB in double
 _ZERO_LOG = -745.0  # a kernel sum below exp of this is zero in double precision: only the prior is left

@@ -11,8 +11,6 @@ from ..passes import Block
 from ..passes.folds import row_keys
 from ..types import Array, Integers, Mask
 
-__all__ = ["SEARCH_ROWS", "Design", "bin_of", "binned_error", "design", "replay", "search_noise", "weighted_std"]
-
 Share = Callable[[Block, str, float, "int | None"], Array]
 SEARCH_ROWS = 2500  # they tell the spread of confidences to about two per cent
 _SAME_SPREAD = 9  # digits: spreads that agree in them are equal, so that rounding never chooses the noise

@@ -10,8 +10,6 @@ from ..formulas import Term
 from ..formulas.functions import absolute
 from ..types import Array, Mask
 
-__all__ = ["confidence_formula", "shares_formula", "spread_formula"]
-
 _ONE = np.zeros(1, dtype=np.int64)
 _EDGE = 7.0  # as in the core: the normal density beyond is below 1e-11
 # erfc(x) = t exp(-x² + P(t)), t = 1/(1 + x/2), to 1.2e-7 of itself (Press et al., Numerical Recipes, §6.2)

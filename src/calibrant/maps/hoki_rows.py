@@ -16,8 +16,6 @@ from ..passes.folds import fine_keys, row_keys
 from ..threads import get_threads
 from ..types import Array, Floats, Integers
 
-__all__ = ["LAWS", "NODES", "Noise", "Seen", "rows_seen"]
-
 LAWS = {"gaussian": 0, "uniform": 1}
 NODES = {"gaussian": 64, "uniform": 256}  # of the quadrature: γ is right to 1e-9, to 1e-5 where the density has edges
 _LEAST = 1e-300  # probability that a loss counts at least: about the smallest that a double holds with all its digits

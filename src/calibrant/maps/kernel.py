@@ -42,8 +42,6 @@ from .projected import FOLDS, Learn, weighty
 from .projection import LEARNT, Projection, merged
 from .prototypes import compression_loss, herd
 
-__all__ = ["KCal"]
-
 _AGAIN = 1.25  # as many rows as at the last search of the bandwidth, times this: then it is searched again
 _TELLING = 100  # rows that can tell which bandwidth is better
 _GLANCE = 200  # rows that a change of the rows is judged by

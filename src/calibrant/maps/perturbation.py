@@ -29,8 +29,6 @@ from .hoki_design import SEARCH_ROWS, Design, binned_error, design, replay, sear
 from .hoki_formula import confidence_formula, shares_formula, spread_formula
 from .hoki_rows import LAWS, NODES, Noise, Seen, rows_seen
 
-__all__ = ["Hoki"]
-
 _NOISES: WeakKeyDictionary[Hoki, Noise] = WeakKeyDictionary()  # beside the maps, which hold what was learnt and no more
 
 

@@ -19,8 +19,6 @@ from ..validation import as_labels, as_weights
 from ..validation.saturation import count_zeros, floored, read_zeros, zero_level
 from .projection import FEWEST, LEARNT, TRAINED, Projection, as_points, learn, merged
 
-__all__ = ["FOLDS", "Learn", "Projected", "weighty"]
-
 Learn = Callable[[Block], tuple[dict[str, Array] | None, list[float]]]
 FOLDS = 3  # of a projection that is learnt on the calibration rows
 

@@ -15,8 +15,6 @@ from ..torch.projection import Progress, train_projection
 from ..types import Array, Floats, Integers
 from .density import Support, best_bandwidth, leave_one_out, spread_of
 
-__all__ = ["FEWEST", "LEARNT", "TRAINED", "Projection", "as_points", "learn", "merged"]
-
 TRAINED = ("learned", "linear")
 LEARNT = (*TRAINED, "lda", "pca")
 FEWEST = 300  # rows below which training does not help: discriminant directions do better on new rows

@@ -9,8 +9,6 @@ from ..fits.judge import label_losses
 from ..types import Array, Floats, Integers
 from .density import Support, class_probabilities
 
-__all__ = ["compression_loss", "herd", "quotas"]
-
 _CANDIDATES = 4000  # rows of a class among which prototypes are sought: its kernel matrix is this many squared
 
 

@@ -14,8 +14,6 @@ from .inference.uncertainty import from_resamples
 from .table import row_of
 from .views.forecasts import read
 
-__all__ = ["bootstrap"]
-
 
 def bootstrap(
     metric: str | Callable[..., float],

@@ -17,8 +17,6 @@ from .table import TABLE
 from .views.forecasts import Forecasts
 from .views.labels import MultiLabel
 
-__all__ = ["BY_LABEL", "LabelFindings", "label_findings"]
-
 BY_LABEL = ("observed_expected", "calibration_slope", "ece_crossfit", "brier", "scaled_brier", "auroc")
 MACRO = ("ece_crossfit", "brier", "scaled_brier", "auroc")
 MOST = 20_000_000  # entries that may be resampled for the mean over labels

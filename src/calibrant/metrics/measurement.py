@@ -14,8 +14,6 @@ from .inference.intervals import Interval, wide_words
 from .inference.testing import CalibrationTest
 from .labelled import LabelFindings
 
-__all__ = ["Measurement"]
-
 _BY_LABEL = ("observed_expected", "ece_crossfit")  # the figures of each label that are printed
 FORMAT = 2  # 2: ends of intervals may be null; norm, note, shape and event_rate are new
 

@@ -34,8 +34,6 @@ from .inference.uncertainty import error_interval, from_resamples
 from .views.forecasts import Forecasts, read, select
 from .views.thresholds import above
 
-__all__ = ["BinSums", "Error", "Figure", "GroupCells", "Mean", "Metric", "Part", "Vector"]
-
 Floats = NDArray[np.float64]
 _EVERY = ("view", "norm", "squared", "estimator", "threshold", "marginals")  # what no estimator of an error asks for
 

@@ -10,8 +10,6 @@ from scipy.stats import norm
 from ..arrays import softmax
 from ..types import Array, Mask
 
-__all__ = ["Round", "boost", "mean_loss", "move"]
-
 _LEAST = 5.0  # Σ p(1 - p) of a cell: with less its deviation is not normal
 _PRIOR = 1.0  # added to Σ p(1 - p): a step is shrunk as if a level were known to one nat
 

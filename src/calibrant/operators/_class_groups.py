@@ -12,8 +12,6 @@ from ..errors import InvalidInput
 from ..passes import Data
 from ..types import Integers
 
-__all__ = ["explicit_groups", "prior_groups", "too_few"]
-
 _FEW = 100  # positives below which a group of classes goes on growing, however different the priors
 _FOLDS = 5  # positives below which the folds of a cross-validation have no row of the class each
 

@@ -9,8 +9,6 @@ import numpy as np
 from ..arrays import softmax
 from ..types import Array, Integers
 
-__all__ = ["GroupEffects", "find_effects", "shifted"]
-
 _ROUNDS = 60  # of the search for the two variances; each is a Newton step for every group
 _STEPS = 3  # Newton steps of a group in a round
 _SETTLED = 1e-3  # relative change of the variances at which the search ends

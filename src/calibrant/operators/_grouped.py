@@ -18,8 +18,6 @@ from ..traits import Traits
 from ..types import Array, Floats
 from ..validation import as_weights
 
-__all__ = ["Begun", "GroupedMap"]
-
 
 class Begun(NamedTuple):
     """The rows that have a weight, their groups, the common map's logits of them, and its report."""

@@ -10,8 +10,6 @@ from scipy.stats import chi2
 from ..fits.solvers.simplex import Sums, minimise_on_simplex
 from ..types import Array, Floats, Integers
 
-__all__ = ["Frequencies", "ShiftTest", "bins_of", "find_frequencies", "label_shift_test"]
-
 _NEWTON = 256  # classes up to which a Hessian is worth its passes; beyond, EM
 _MOST, _FIRST = 5000, 20  # steps of EM: alone, and before Newton
 _CERTAIN = 1e-8  # nats a row that the likelihood is below its largest, at most

@@ -9,8 +9,6 @@ from ..errors import InvalidInput
 from ..maps.binary.base import BinaryMap
 from ..maps.binary.two_class import TwoClassMap
 
-__all__ = ["Lift"]
-
 
 class Lift(Calibrator):
     """Base of maps that are given a ``binary_map``: a `BinaryMap`, or a chain or mixture of them."""

@@ -14,8 +14,6 @@ from ..passes import Data, together
 from ..types import Floats
 from .chain import Chain, Link
 
-__all__ = ["Parts", "alike", "effective_parameters", "fitted_parts", "share_links"]
-
 
 @dataclass(frozen=True, eq=False)
 class Parts:

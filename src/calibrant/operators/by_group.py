@@ -23,8 +23,6 @@ from ..validation import as_groups
 from ._group_effects import find_effects, shifted
 from ._grouped import GroupedMap
 
-__all__ = ["ByGroup"]
-
 
 class ByGroup(GroupedMap):
     """softmax(z + α_g + β_g (z - z̄)): the common map's logits z, with a level and a slope of each group's own.

@@ -23,8 +23,6 @@ from .composition import Composition
 if TYPE_CHECKING:
     from .one_vs_rest import OneVsRest
 
-__all__ = ["Chain", "Link"]
-
 
 class Chain(Composition):
     """Fits each map on the output of the one before (the *composition* of Mix-n-Match, §3.3).

@@ -8,8 +8,6 @@ from typing import Any
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
 
-__all__ = ["Composition"]
-
 
 class Composition(Calibrator):
     """A calibrator made of ``parts``; ``parts__0__loss`` names a parameter of the first."""

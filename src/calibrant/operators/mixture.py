@@ -30,8 +30,6 @@ from ._blend import Blend, matrices_of
 from ._parts import Parts, effective_parameters, fitted_parts, share_links
 from .composition import Composition
 
-__all__ = ["Mixture"]
-
 _TARGETS: tuple[Target, ...] = ("top label", "each class", "full")
 
 

@@ -25,8 +25,6 @@ from ..types import Array, Floats, Self
 from ..validation import as_matrix, as_weights
 from ._lift import Lift
 
-__all__ = ["MultiLabel"]
-
 
 class MultiLabel(Lift):
     """Calibrates L events a row, of which any number may happen: a binary map on the score of each.

@@ -20,8 +20,6 @@ from ..types import Array, Floats, Mask, Self
 from ._boosting import Round, boost, mean_loss, move
 from ._grouped import GroupedMap
 
-__all__ = ["Multicalibrated"]
-
 _MOST = 500  # rounds
 
 

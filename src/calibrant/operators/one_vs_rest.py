@@ -33,8 +33,6 @@ from ._lift import Lift
 if TYPE_CHECKING:
     from ..maps.binary.venn_abers import VennAbers
 
-__all__ = ["OneVsRest", "prior_groups"]
-
 _LARGE = 2_000_000  # scores above which losses are taken from a part of the rows
 
 

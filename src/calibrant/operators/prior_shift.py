@@ -24,8 +24,6 @@ from ..types import Array, Floats, Self
 from ..validation import as_array, as_weights
 from ._label_shift import bins_of, find_frequencies, label_shift_test
 
-__all__ = ["PriorShift"]
-
 _ROWS = 20_000  # that tell thirds of the confidences well enough
 _RIDGE = 1e-3  # on the biases, in nats: keeps those of classes without rows finite
 _THIRDS = (1 / 3, 2 / 3)

@@ -26,8 +26,6 @@ from ..types import Floats
 from .chain import Chain, Link
 from .mixture import Mixture
 
-__all__ = ["StructuredScaling"]
-
 _DIAGONAL = Traits("scaling", "nothing", "each class", "2K")
 _FULL = Traits("scaling", "nothing", "full", "K²")
 # Classes beyond which a full D takes seconds, and one form of it is enough; behind the curve it brought nothing. On

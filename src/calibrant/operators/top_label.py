@@ -22,8 +22,6 @@ from ..traits import Traits
 from ..types import Floats, Integers
 from ._lift import Lift
 
-__all__ = ["TopLabel"]
-
 
 class TopLabel(Lift):
     """Fits a binary map on (confidence of the top label, is it right), and scales the other classes to the rest.

@@ -8,8 +8,6 @@ import numpy as np
 
 from .style import AFTER, LINES, axes, dress, ink, legend, named
 
-__all__ = ["comparison", "learning_curve"]
-
 
 def comparison(found: Any, *, metric: str = "nll", ax: Any = None) -> Any:
     """Draw the paired difference of each map of a `Comparison` to the scores as they came; left of zero is better.

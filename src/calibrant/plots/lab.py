@@ -8,8 +8,6 @@ import numpy as np
 
 from .style import AFTER, BEFORE, axes, dress, ink, legend
 
-__all__ = ["bias_heat_map", "edges_over_densities"]
-
 
 def bias_heat_map(bias: Any, n: Any, bins: Any, *, ax: Any = None) -> Any:
     """Draw the bias of an estimator in points, bins × n, as `experiments.bias` gives it (paper 003, Figure 4)."""

@@ -7,8 +7,6 @@ from typing import Any
 
 from .style import AFTER, BEFORE, dress, ink, legend, named, new_figure
 
-__all__ = ["monitor"]
-
 MOST = 15  # streams that can be read in one panel
 _ABOVE = {"loc": "lower left", "bbox_to_anchor": (0, 1.0), "ncols": 3, "borderpad": 0.1}
 _POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")

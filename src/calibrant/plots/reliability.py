@@ -13,8 +13,6 @@ from ..metrics.measurement import Measurement
 from ..parameters import is_one_of
 from .style import AFTER, BEFORE, axes, dress, ink, legend, new_figure
 
-__all__ = ["class_grid", "reliability"]
-
 
 def reliability(
     found: Any,

@@ -6,8 +6,6 @@ from typing import Any
 
 from ..errors import import_extra
 
-__all__ = ["AFTER", "BEFORE", "LINES", "axes", "dress", "ink", "legend", "named", "new_figure"]
-
 BEFORE, AFTER = "#d55e00", "#0072b2"  # Okabe and Ito; apart in grey too, and every mark has a shape of its own
 LINES = (
     ("#0072b2", "-", "o"),

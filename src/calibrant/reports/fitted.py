@@ -11,8 +11,6 @@ from scipy.special import expit
 from ..calibrator import Calibrator
 from ..types import Array
 
-__all__ = ["curves_of", "facts_of", "parameters_of"]
-
 # What every fitted map has: not what it has learnt.
 KNOWN = (
     "classes_",

@@ -16,18 +16,6 @@ from ..selection import Comparison
 from ..selection.result import Curve
 from ..types import Array
 
-__all__ = [
-    "INSIDE",
-    "MAP",
-    "SIZE",
-    "comparison_marks",
-    "frame_marks",
-    "in_script",
-    "learning_marks",
-    "map_marks",
-    "reliability_marks",
-]
-
 _LEFT, _TOP, _SIDE, _STRIP = 52, 42, 260, 44
 SIZE = (_LEFT + _SIDE + 12, _TOP + _SIDE + _STRIP + 44)
 _BASE = _TOP + _SIDE + _STRIP + 6  # where the bars of the histogram stand

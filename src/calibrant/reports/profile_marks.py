@@ -10,8 +10,6 @@ from ..metrics.estimators.curves import SmoothCurve
 from ..metrics.inference.group_test import GroupFindings
 from ..types import Array
 
-__all__ = ["decision_marks", "group_marks", "shown_span", "smooth_marks"]
-
 _LEFT, _TOP, _WIDE, _HIGH, _STRIP = 62, 12, 380, 300, 70
 _SPANS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 1.0)
 

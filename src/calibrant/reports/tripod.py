@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from ..metrics.measurement import Measurement
 
-__all__ = ["checklist"]
-
 
 def checklist(found: Measurement) -> list[tuple[str, str, str]]:
     """Return (item, what it asks, what was done or what is left to be said by the author)."""

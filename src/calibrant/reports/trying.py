@@ -10,8 +10,6 @@ from ..calibrator import Calibrator
 from ..errors import CalibrantError
 from ..exports import evaluator, to_json
 
-__all__ = ["MOST_FIELDS", "trying"]
-
 MOST_FIELDS = 20  # scores of a row that anyone would type
 MOST_TEXT = 400_000  # characters of a map: a page of half a megabyte still opens at once
 

@@ -12,8 +12,6 @@ from .. import __version__
 from ..monitoring import Findings, Monitor, Point
 from .marks import in_script
 
-__all__ = ["watching_page"]
-
 LEFT, WIDTH, HEIGHT = 64, 560, 190  # of the inside of a chart
 SIZE = f"0 0 {LEFT + WIDTH + 30} {HEIGHT + 52}"
 CAP = 12.0  # decades of evidence that are drawn

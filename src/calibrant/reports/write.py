@@ -45,8 +45,6 @@ from .tripod import checklist
 from .trying import MOST_FIELDS, trying
 from .watching import watching_page
 
-__all__ = ["Context", "report"]
-
 SPANS = (0.02, 0.04, 0.1, 0.2, 0.4)  # where 99 % of the rows say no more, they are drawn once more, larger
 KEY = (
     "accuracy",

@@ -22,8 +22,6 @@ from .compare import compare_problems
 from .methods import Methods
 from .problem import Problem, read_split
 
-__all__ = ["AutoCalibrator"]
-
 
 class AutoCalibrator(Calibrator):
     """Compares maps by cross-validation as `compare` does, and fits the one it chooses on all rows.

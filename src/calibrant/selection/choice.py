@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from ..registry import STEPS
 from .result import Curve, Estimate, Row
 
-__all__ = ["choose", "explain"]
-
 # Some sixty rules were tried on 176 draws of real scores, and this one was taken after looking at all of them, so that
 # what it cost there flatters it; docs/evidence/choice.md shows it on other draws, most of other sets. Taking any
 # simpler map within one standard error cost up to a third of the loss at 200 rows.

@@ -25,8 +25,6 @@ from .result import Comparison, Curve
 from .splits import make_plan, smaller_plans
 from .table import estimates, make_rows
 
-__all__ = ["compare", "compare_problems"]
-
 Progress = Callable[[int, int], None]
 
 

@@ -23,8 +23,6 @@ from ..validation.saturation import masked_out
 from .problem import Problem, read_split
 from .splits import Split
 
-__all__ = ["Answers", "Judged", "Judgement", "answers", "evaluate", "workers"]
-
 _RESAMPLES = 100
 _GROUPS = 10
 

@@ -9,8 +9,6 @@ from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from ..registry import entries, make_seeded, names
 
-__all__ = ["Methods", "default_methods", "fast_methods", "left_out", "pick_methods"]
-
 Methods = str | Calibrator | Sequence[str | Calibrator]  # what a user may ask to compare
 
 # Each but ts, which is what others start from, was the best of all maps on some of the real sets behind `choice.py`.

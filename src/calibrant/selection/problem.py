@@ -16,8 +16,6 @@ from ..types import Array, Floats, Integers
 from ..validation import as_groups, as_labels, as_matrix, as_scores, as_weights
 from ..validation.saturation import count_zeros, floored, read_zeros, smallest_log, zero_level
 
-__all__ = ["Problem", "make_problem", "read_split", "scan_problem"]
-
 _COMPARED, _COMPARED_ROWS = 5_000_000, (10_000, 100_000)  # scores of a scan that maps are compared on; rows
 
 

@@ -15,8 +15,6 @@ from ..errors import MissingExtra
 from ..plain import plain
 from .evaluate import Answers
 
-__all__ = ["Comparison", "Curve", "Estimate", "Row"]
-
 
 @dataclass(frozen=True)
 class Estimate:

@@ -12,8 +12,6 @@ from ..parameters import Integer, generator
 from ..types import Integers
 from .problem import Problem
 
-__all__ = ["Plan", "Split", "folds", "group_folds", "make_plan", "smaller_plans", "subsample"]
-
 
 @dataclass(frozen=True, eq=False)
 class Split:

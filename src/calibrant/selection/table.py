@@ -11,8 +11,6 @@ from .evaluate import Judgement
 from .problem import Problem
 from .result import Estimate, Row
 
-__all__ = ["estimates", "make_rows"]
-
 
 def make_rows(
     found: dict[str, Judgement | str],

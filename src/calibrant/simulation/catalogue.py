@@ -13,8 +13,6 @@ from .curves import GLM
 from .distributions import Beta, LogitNormal
 from .scenario import Scenario
 
-__all__ = ["mix_n_match", "mix_n_match_cases", "scenarios"]
-
 BY_ELIMINATION = "the row's name is garbled in the text; this is the model that no other row of the data set bears"
 
 # name: (α, β, link, transform, b₀, b₁, note)

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from .scenario import Draw, Scenario
 
-__all__ = ["adjusted_mean", "control_deviations"]
-
 Floats = NDArray[np.float64]
 # Fewer repeats than this cannot carry a regression on six controls.
 LEAST_REPEATS = 100

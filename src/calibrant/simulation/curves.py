@@ -12,8 +12,6 @@ from scipy import special
 
 from ..errors import InvalidInput
 
-__all__ = ["GLM", "CalibrationCurve", "Power", "transforms"]
-
 Floats = NDArray[np.float64]
 Pair = tuple[Floats, Floats]
 

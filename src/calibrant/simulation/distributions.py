@@ -17,8 +17,6 @@ from scipy import special
 
 from ..errors import InvalidInput
 
-__all__ = ["Beta", "Empirical", "LogitNormal", "ScoreDistribution", "Uniform"]
-
 Floats = NDArray[np.float64]
 Pair = tuple[Floats, Floats]
 # Smallest complement in use: its logarithm is finite, and nothing smaller contributes to an integral.

@@ -23,8 +23,6 @@ from .controls import adjusted_mean, control_deviations
 from .distributions import ScoreDistribution, Uniform
 from .scenario import Draw, Scenario, power_scenario
 
-__all__ = ["MissRates", "Result", "absolute_error", "bias", "miss_rate", "run", "sweep_bins", "variance"]
-
 Floats = NDArray[np.float64]
 # Scores drawn at a time: enough to make each call worth it, little enough to stay in memory.
 BLOCK = 1_000_000

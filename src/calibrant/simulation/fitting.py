@@ -16,8 +16,6 @@ from .curves import GLM, inverse_links, transforms
 from .distributions import TINY, Beta
 from .scenario import Scenario
 
-__all__ = ["FittedCurve", "fit_beta", "fit_curves", "fit_scenario"]
-
 Floats = NDArray[np.float64]
 # The pairs of link and transform that paper 003 considers (Table 2).
 FAMILIES = (("logit", "logit"), ("logit", "logflip"), ("logflip", "logflip"), ("log", "log"))

@@ -14,8 +14,6 @@ from ..errors import InvalidInput
 from .curves import CalibrationCurve, Power
 from .distributions import TINY, ScoreDistribution, from_log_odds
 
-__all__ = ["Draw", "Sampled", "Scenario", "power_scenario"]
-
 Floats = NDArray[np.float64]
 
 

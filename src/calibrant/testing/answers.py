@@ -9,8 +9,6 @@ from ..arrays import best_column
 from ..calibrator import Calibrator
 from .problems import Problem, distinct_rows, fitted, problem, require, sizes, worst_rows
 
-__all__ = ["CHECKS", "require_distributions", "require_same_rows"]
-
 _ROWS = {2: 120, 3: 150, 10: 200, 1000: 9}  # nine rows are too few to be held out, which keeps 1,000 classes quick
 
 

@@ -9,8 +9,6 @@ from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from . import answers, embeddings, fits, inputs, merging, parameters, refusals
 
-__all__ = ["ContractBroken", "calibrator_checks", "check_calibrator"]
-
 Check = Callable[[Calibrator], None]
 
 

@@ -11,8 +11,6 @@ from ..threads import get_threads, set_threads
 from .answers import require_distributions, require_same_rows
 from .problems import Problem, fit_quietly, fitted, require, require_close, require_refusal
 
-__all__ = ["CHECKS", "cloud"]
-
 
 def cloud(n: int, k: int, d: int, seed: int = 0) -> Problem:
     """Clouds of points that overlap, one a class, in d dimensions. Every class occurs."""

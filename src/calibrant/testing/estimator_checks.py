@@ -6,8 +6,6 @@ from typing import Any
 
 import sklearn
 
-__all__ = ["NOT_APPLICABLE", "expected_failed_checks"]
-
 _THREE_OVER_TWO = (
     "the check fits three classes on two columns; a calibrator's columns are the scores of its classes, one each. "
     "What the check is about is tested with three columns by check_calibrator"

@@ -12,8 +12,6 @@ from ..passes import Block, in_memory
 from ..threads import get_threads, set_threads
 from .problems import Problem, fit_quietly, fitted, problem, require, require_close, sizes
 
-__all__ = ["CHECKS"]
-
 _LEAST_ROWS = 250
 
 

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from ..calibrator import Calibrator
 from .problems import fitted, problem, require, sizes
 
-__all__ = ["CHECKS"]
-
 
 def vector_agrees_with_two_columns(calibrator: Calibrator) -> None:
     """Take (n,) log-odds or probabilities as the score of the second class."""

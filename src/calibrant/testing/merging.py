@@ -22,8 +22,6 @@ from ..passes import Block, Data, in_memory, in_passes
 from ..passes.task import Answers, Task, run_tasks
 from .problems import Problem, problem, require, sizes
 
-__all__ = ["CHECKS", "Scattered", "check_merging"]
-
 _ROWS = 600
 _CARRIED = 64_000  # bytes that a pass may take beyond a few numbers a row where the map says that it needs these
 _PER_ROW = 64  # bytes: eight numbers

@@ -13,8 +13,6 @@ from ..fits.report import FitReport
 from ..traits import Traits
 from .problems import fit_quietly, fitted, problem, require
 
-__all__ = ["CHECKS"]
-
 
 def constructor_stores_only(calibrator: Calibrator) -> None:
     """Store each parameter unchanged under its name, and nothing else."""

@@ -12,19 +12,6 @@ from numpy.typing import NDArray
 from ..calibrator import Calibrator
 from ..errors import CalibrationWarning, InvalidInput
 
-__all__ = [
-    "Problem",
-    "distinct_rows",
-    "fit_quietly",
-    "fitted",
-    "problem",
-    "require",
-    "require_close",
-    "require_refusal",
-    "sizes",
-    "worst_rows",
-]
-
 Array = NDArray[np.floating]
 
 

@@ -10,8 +10,6 @@ from sklearn.exceptions import NotFittedError
 from ..calibrator import Calibrator
 from .problems import fitted, problem, require_refusal, sizes
 
-__all__ = ["CHECKS"]
-
 
 def bad_fits(k: int) -> list[tuple[str, str, dict[str, Any]]]:
     """Return what is wrong, the argument the message must name, and the arguments of fit to replace."""

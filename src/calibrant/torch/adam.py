@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["Adam"]
-
 _FIRST, _SECOND, _LEAST = 0.9, 0.999, 1e-8
 
 

@@ -7,8 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["kernel_log_loss"]
-
 _LEAST = 1e-10  # probabilities are clipped here in the loss, as in the paper's code
 
 

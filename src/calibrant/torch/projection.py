@@ -15,8 +15,6 @@ from ..errors import MissingExtra
 from .adam import Adam
 from .sampling import Draw, Sampler
 
-__all__ = ["Progress", "train_projection"]
-
 Array = NDArray[np.float64]
 Progress = Callable[[int, int, float], None]
 _STEPS = 300, 5000  # at the least and at the most; in between twice the rows

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Draw", "Sampler"]
-
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 _BATCH = 256

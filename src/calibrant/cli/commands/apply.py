@@ -11,8 +11,6 @@ from ..main import COMMANDS
 from ..options import Run, common, load_map, read_data, scan_options
 from ..output import print_json, say
 
-__all__ = ["command"]
-
 
 @click.command(
     "apply",

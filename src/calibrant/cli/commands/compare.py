@@ -10,8 +10,6 @@ from ..main import COMMANDS
 from ..options import Run, common, compare_options, output_option, read_data, scan_options
 from ..output import number, print_json, print_table, print_wide_table, print_words, progress, say, table_width
 
-__all__ = ["command"]
-
 
 @click.command(
     "compare",

@@ -9,8 +9,6 @@ from ..options import Run, common, output_option
 from ..output import print_json, print_words, progress, say
 from .compare import print_comparison
 
-__all__ = ["command"]
-
 
 @click.command(
     "demo", help=COMMANDS["demo"] + "\n\nUses scikit-learn's digits; takes a few seconds and needs no network."

@@ -10,8 +10,6 @@ from ..main import COMMANDS
 from ..options import Run, choice, common, load_map, output_option, words
 from ..output import print_json, say
 
-__all__ = ["command"]
-
 _TARGETS = ("onnx", "torch", "sql", "json", "vllm")
 
 

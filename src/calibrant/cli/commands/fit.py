@@ -11,8 +11,6 @@ from ..main import COMMANDS
 from ..options import Run, common, method_names, output_option, parse_parameters, read_data, scan_options
 from ..output import print_json, print_table, say
 
-__all__ = ["command"]
-
 
 @click.command("fit", help=COMMANDS["fit"] + "\n\nFits on the validation part of a split, and judges on its test part.")
 @click.argument("file", metavar="FILE")

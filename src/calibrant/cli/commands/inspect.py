@@ -10,8 +10,6 @@ from ..main import COMMANDS
 from ..options import Run, common, data_options, read_data
 from ..output import cell, print_json, print_table
 
-__all__ = ["command"]
-
 
 @click.command("inspect", help=COMMANDS["inspect"])
 @click.argument("file", metavar="FILE")

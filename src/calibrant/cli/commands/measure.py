@@ -12,8 +12,6 @@ from ..main import COMMANDS
 from ..options import PROFILES, Run, choice, common, load_map, read_data, scan_options
 from ..output import counted, number, print_json, print_table, print_wide_table, print_words, say
 
-__all__ = ["command"]
-
 
 @click.command(
     "measure",

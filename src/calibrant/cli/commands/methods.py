@@ -8,8 +8,6 @@ from ..main import COMMANDS
 from ..options import Run, common
 from ..output import columns_that_fit, print_json, print_table, say
 
-__all__ = ["command"]
-
 
 @click.command("methods", help=COMMANDS["methods"])
 @common

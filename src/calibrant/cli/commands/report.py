@@ -20,8 +20,6 @@ from ..options import (
 )
 from ..output import print_json, print_words, progress, say
 
-__all__ = ["command"]
-
 
 @click.command("report", help=COMMANDS["report"] + "\n\nThe options are those of compare.")
 @click.argument("file", metavar="FILE")

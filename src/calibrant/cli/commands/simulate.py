@@ -8,8 +8,6 @@ from ..main import COMMANDS
 from ..options import Run, common, whole_numbers
 from ..output import print_json, print_table, print_wide_table, print_words, progress
 
-__all__ = ["command"]
-
 
 @click.command(
     "simulate",

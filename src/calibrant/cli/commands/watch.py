@@ -13,8 +13,6 @@ from ..main import COMMANDS
 from ..options import Run, choice, command_line, common, data_options, load_map, read_data, was_given, writable
 from ..output import print_json, print_wide_table, print_words, say
 
-__all__ = ["command"]
-
 _SETTINGS = ("alpha", "question", "promise", "clip")
 _PICTURES = (".png", ".svg", ".pdf")
 

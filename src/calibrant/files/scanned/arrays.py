@@ -20,8 +20,6 @@ from ..pieces import Names, Piece, named_pieces
 from ..roles import SCORE_ROLES
 from .ahead import one_ahead
 
-__all__ = ["Stored", "npy_batches", "npz_batches", "stored_npy"]
-
 
 @dataclass(frozen=True)
 class Stored:

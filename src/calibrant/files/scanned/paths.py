@@ -18,8 +18,6 @@ from .arrays import npy_batches, npz_batches
 from .pipes import copied, is_pipe
 from .tables import arrow_batches, text_batches
 
-__all__ = ["SCANNED", "FileSource", "file_source"]
-
 _HEAD = 64  # rows that show what a file is like
 SCANNED: dict[str, Callable[[str, Names, int], Iterator[Batch]]] = {
     ".npy": npy_batches,

@@ -13,8 +13,6 @@ from typing import Any
 from ...errors import FileProblem
 from ..reading import arriving, ending_by_content, stream_bytes
 
-__all__ = ["copied", "is_pipe"]
-
 
 def is_pipe(path: Any) -> bool:
     """Tell whether a path is no regular file or directory: what it gives can be read once."""

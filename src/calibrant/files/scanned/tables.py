@@ -25,8 +25,6 @@ from ..roles import SCORE_ROLES
 from ..tables import Table, table_pieces
 from ..text_tables import csv_table, csv_text_rows, jsonl_table
 
-__all__ = ["arrow_batches", "batch_of_table", "empty_batch", "record_batches", "text_batches", "wanted_columns"]
-
 _DECODED = 4  # times its size that a batch of Parquet takes while it is decoded: levels, and values as they grow
 _TEXT = 8  # times its size as numbers that a batch of text takes: a cell is an object of some 70 bytes
 _FEW = 64  # rows that are read at once, whatever they take

@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 from .newton import ARMIJO, SINGLE
 
-__all__ = ["LineFound", "LineSums", "newton_line"]
-
 _ROUNDING = 1e-16  # of the value: what a step must promise to be more than rounding
 
 

@@ -17,8 +17,6 @@ import numpy as np
 
 from ...types import Array
 
-__all__ = ["Solution", "minimise"]
-
 Value = tuple[float, Array]
 Objective = Callable[[Array], Value]
 _MEMORY = 12  # pairs of steps and changes: more bring next to nothing where the metric is good

@@ -17,8 +17,6 @@ import numpy as np
 from ...types import Array, Mask
 from .quadratic import quadratic_step
 
-__all__ = ["ARMIJO", "SINGLE", "Found", "Sums", "newton"]
-
 ARMIJO = 1e-4  # the part of the promised decrease that a step must bring (Nocedal & Wright, §3.1)
 _ROUNDING = 1e-15  # of the value: a change that floating point does not show
 SINGLE = 1e-7  # of a value: sums of losses in single precision are known no better, and cannot tell such steps apart

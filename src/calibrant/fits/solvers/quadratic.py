@@ -6,8 +6,6 @@ import numpy as np
 
 from ...types import Array, Integers, Mask
 
-__all__ = ["quadratic_step"]
-
 _FLATTEST = 1e-13  # curvature below this part of the largest is rounding
 _PATIENCE = 3  # exchanges of all wrong unknowns that may bring nothing (Júdice & Pires 1994 take as many)
 _SLACK = 1e-12  # rounding, of the quantities at hand

@@ -20,8 +20,6 @@ from ...types import Array, Mask
 from .sums import Sums
 from .valley import Valley
 
-__all__ = ["Found", "Sums", "minimise_on_simplex"]
-
 _ARMIJO = 1e-4  # the part of the promised decrease that a step must bring (Nocedal & Wright, §3.1)
 _ROUNDING = 1e-7  # of the value: differences below are rounding where sums come from single precision
 _FLATTEST = 1e-10  # curvature below this part of the largest says nothing: rounding is of that size

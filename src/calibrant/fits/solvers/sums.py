@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 from ...types import Array
 
-__all__ = ["Sums"]
-
 
 class Sums(NamedTuple):
     """The value, and gradient and Hessian in the weights and, after them, in the unknowns beside them."""

@@ -18,8 +18,6 @@ import numpy as np
 from ...types import Array
 from .sums import Sums
 
-__all__ = ["Valley"]
-
 _APART = 0.25  # where a search begins at least: nearer to zero the turn of a direction is lost in rounding
 _NOTHING = 1e-12  # a smaller part of both weights is none: a last bit would pass for the inside of the simplex
 _NEARER = 0.25  # the part of x that one step leaves at least: the direction is another at zero

@@ -10,8 +10,6 @@ from ...fits.priors import Prior
 from ...fits.problem import Metric, Outlook, PlainOutlook
 from ...types import Array
 
-__all__ = ["Blocks", "ridge_of"]
-
 _RIDGE = 1e-9  # of a diagonal: keeps what rows do not tell apart invertible
 _ROUNDING = 8  # units in the last place of the scores to which sums of them are known
 

@@ -23,8 +23,6 @@ from ...passes import Block, Data
 from ...threads import get_threads
 from ...types import Array, Floats
 
-__all__ = ["Curves", "Family", "Local", "Optimum", "apply_curve", "curve_formula", "curve_sums"]
-
 _FLATTEST = 1e-14  # of the largest eigenvalue: smaller ones are rounding
 _LEAST_PARAMETERS = 1e-6  # rounding may make none of them negative
 

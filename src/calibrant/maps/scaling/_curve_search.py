@@ -15,8 +15,6 @@ import numpy as np
 from ...fits.solvers.newton import Sums, newton
 from ._curve import Array, Curves, Family, Local, Optimum
 
-__all__ = ["FittedCurve", "fit_curve"]
-
 Place = tuple[int, ...]
 _SEARCH_TOLERANCE = 0.3  # nats over all rows, promised by a step that the quadratic takes: what it leaves is far less
 _FINAL_TOLERANCE = 1e-7  # nats a row, before a last step: Newton squares what is left, to some 1e-12 a row

@@ -12,8 +12,6 @@ from ...passes import Block
 from ...threads import get_threads
 from ...types import Array, Floats
 
-__all__ = ["Frame", "centres_of", "feature_sums"]
-
 
 @dataclass(frozen=True)
 class Frame:

@@ -23,8 +23,6 @@ from ._linear_stack import LinearMap
 from ._problem import LinearProblem, small_products
 from .temperature import best_temperature
 
-__all__ = ["STRENGTH", "LinearScaling"]
-
 STRENGTH = AnyOf(OneOf("evidence", "cv"), Number(0.0))
 _PARTS = 3  # slopes, weights between classes, intercepts
 

@@ -16,8 +16,6 @@ from ...threads import get_threads
 from ...types import Array, Floats
 from ._frame import Frame
 
-__all__ = ["Linear", "LinearMap", "LinearStack"]
-
 
 class Linear(NamedTuple):
     """softmax(u + D x + b), u and x by the frame; one-dimensional ``weights`` are the diagonal of D."""

@@ -21,8 +21,6 @@ from ._frame import Frame, feature_sums
 from ._linear_stack import Linear, LinearStack
 from ._shared import Shared, gram_directions, moment_directions
 
-__all__ = ["LinearProblem", "small_products"]
-
 _FEW = 32  # classes up to which a full D has an exact block of curvature for each class
 _FUSED = 256  # classes up to which the fused passes of a full D are faster than a BLAS
 _TELLING = 16  # rows for each feature that tell in which directions rows spread

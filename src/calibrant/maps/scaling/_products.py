@@ -13,8 +13,6 @@ from ...threads import get_threads
 from ...types import Array, Floats
 from ._frame import Frame
 
-__all__ = ["matrix_along", "matrix_moment", "matrix_sums"]
-
 _SCORES = 1 << 20  # scores worked on at a time
 
 

@@ -13,8 +13,6 @@ from ...fits.problem import Metric, Outlook
 from ...types import Array, Floats, Integers
 from ._curvature import ridge_of
 
-__all__ = ["Shared", "gram_directions", "moment_directions"]
-
 _SINGLE = 1e-10  # between the machine precisions: scores in single precision are steered in it, for half the time
 _FLAT = 1e-7  # of the largest spread: directions below it do not count
 

@@ -21,8 +21,6 @@ from ._frame import Frame, centres_of
 from ._linear_stack import LinearMap
 from ._problem import LinearProblem, small_products
 
-__all__ = ["StructuredPart"]
-
 _INTERCEPTS = 2  # their part, see `parts_of`
 _ALIKE = 1e-18  # a variance that is rounding: all rows are as sure
 _SHIFTED = 2.0  # their precision by the rule: the classes' shares are off by a factor of two, e^(1/√2)

@@ -27,8 +27,6 @@ from ...traits import Traits
 from ...types import Array, Floats, Integers
 from .temperature import best_temperature, temperature_sums
 
-__all__ = ["BinwiseTemperatureScaling", "top_log_odds"]
-
 _LEAST_WEIGHT = 20.0  # rows a bin must hold on average, or there are fewer bins
 _LARGEST_STEP = 1.0  # in log T: as far as a bin's parabola is taken at its word
 _WIDEST = 9.0  # the prior's variance of log T between bins is searched up to this: a factor of e³ either way

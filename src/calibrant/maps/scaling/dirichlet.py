@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from .matrix import MatrixScaling
 
-__all__ = ["DirichletCalibration"]
-
 
 class DirichletCalibration(MatrixScaling):
     """p = softmax(W log q + b), q the tempered probabilities, W = I + D (Kull et al. 2019, §3).

@@ -24,8 +24,6 @@ from ...traits import Traits
 from ...types import Array, Floats
 from .temperature import BestTemperature, best_temperature
 
-__all__ = ["BestEnsemble", "EnsembleTemperatureScaling", "best_ensemble", "ensemble_formula"]
-
 _ROUNDING = 1e-7  # of a loss: sums from single precision are known no better, and one number is better than three
 _PILOT_ROWS = 4000  # they tell the temperature alone to about a per cent: the mixture needs no more to begin with
 

@@ -27,8 +27,6 @@ from ...validation.saturation import ZERO_LOG
 from .ensemble import best_ensemble, ensemble_formula
 from .temperature import temperature_sums
 
-__all__ = ["FlooredTemperature"]
-
 _NODES = 32  # shares of the uniform distribution that are weighed
 _PRECISION = 2.0  # of log T: a temperature is off by a factor of two, e^(1/√2)
 _SMALL = 1e-4  # nats that a last step of log T may still gain: far below what rows can tell

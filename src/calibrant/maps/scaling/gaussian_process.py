@@ -25,8 +25,6 @@ from ._curve import Array, Curves, Family, apply_curve, curve_formula
 from ._curve_search import fit_curve
 from .temperature import best_temperature
 
-__all__ = ["GaussianProcessCalibration"]
-
 _VARIANCES = tuple(10.0 ** np.arange(-3.0, 2.5, 0.5))  # from slopes within 3 % of 1 to slopes that may be anything
 _LENGTHS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of w, which runs over some five units
 _FINEST = 0.02  # first inducing point after 0, in units of the temperature

@@ -10,8 +10,6 @@ from ...parameters import OneOf
 from ...traits import Traits
 from ._linear import STRENGTH, LinearScaling
 
-__all__ = ["MatrixScaling"]
-
 
 class MatrixScaling(LinearScaling):
     """p = softmax(u + D x + b) with a full matrix D (matrix scaling of Guo et al. 2017, §4.2).

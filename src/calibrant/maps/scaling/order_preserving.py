@@ -22,8 +22,6 @@ from ._curve import Array, Curves, Family, apply_curve, curve_formula
 from ._curve_search import fit_curve
 from .temperature import best_temperature, given_temperature
 
-__all__ = ["OrderPreservingScaling"]
-
 # t = -log p: fine where p is large, coarse in the tail; the last segment has no end.
 _KNOTS = np.array([0.0, 0.1, 0.3, 0.7, 1.5, 3.0, 6.0, 12.0, 24.0])
 _STATIONS = np.array([-1.0, 1.0, 3.0, 6.0])  # log-odds of the top class, at the shared temperature

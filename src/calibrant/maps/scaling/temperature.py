@@ -25,15 +25,6 @@ from ...threads import get_threads
 from ...traits import Traits
 from ...types import Array, Floats, Integers
 
-__all__ = [
-    "BestTemperature",
-    "TemperatureScaling",
-    "best_temperature",
-    "beta_bounds",
-    "given_temperature",
-    "temperature_sums",
-]
-
 _LOSSES = {"nll": 0, "brier": 1}
 _SENSIBLE = 30.0  # times one over the scores' scale: beyond, Newton would crawl towards where they make sense
 _ALIKE = 0.1  # of the β that suits the scores' scale: below it every class is about as probable

@@ -16,8 +16,6 @@ from ...passes import Data
 from ...traits import Traits
 from ...types import Floats
 
-__all__ = ["Identity", "Uniform"]
-
 
 class _Constant(Calibrator):
     def _fit(self, data: Data) -> FitReport:

@@ -10,8 +10,6 @@ from ...invariants import Values
 from ...traits import Traits
 from ._linear import LinearScaling
 
-__all__ = ["VectorScaling"]
-
 
 class VectorScaling(LinearScaling):
     """p = softmax(u + d ∘ x + b): every class has its own slope 1 + d_k and intercept b_k (Guo et al. 2017, §4.2).

@@ -12,8 +12,6 @@ from ...cells.pairs import Pairs
 from ..estimators.binned import bin_sums
 from .net_benefit import check_threshold
 
-__all__ = ["decision_loss", "recalibration_benefit"]
-
 Floats = NDArray[np.float64]
 
 

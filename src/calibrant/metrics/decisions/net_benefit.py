@@ -15,8 +15,6 @@ from ..estimators.curves import plain
 from ..inference.intervals import check_confidence, deviations_of
 from ..views.forecasts import read, select
 
-__all__ = ["DecisionCurve", "curve_of_decisions", "decision_curve", "net_benefit", "net_benefit_influence"]
-
 Floats = NDArray[np.float64]
 THRESHOLDS = tuple(np.round(np.arange(1, 100) / 100, 2).tolist())
 

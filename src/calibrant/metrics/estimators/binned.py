@@ -12,8 +12,6 @@ from ...cells.edges import Edges, make_edges
 from ...cells.pairs import Pairs
 from .norms import Norm
 
-__all__ = ["bin_sums", "binned", "binned_of"]
-
 
 def bin_sums(pairs: Pairs, edges: Edges) -> NDArray[np.float64]:
     """Return (3, bins): the sums of weights, of weighted scores and of weighted outcomes in each bin."""

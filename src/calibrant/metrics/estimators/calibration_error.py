@@ -24,18 +24,6 @@ from .smooth import smooth
 from .sums import FROM_SUMS, error_from_sums, group_sums
 from .sweep import sweep
 
-__all__ = [
-    "ESTIMATORS",
-    "calibration_error",
-    "check_estimator",
-    "check_options",
-    "default_norm",
-    "error_of",
-    "error_of_pairs",
-    "option_of",
-    "spelt",
-]
-
 ESTIMATORS: dict[str, Callable[..., float]] = {
     "binned": binned,
     "label_binned": label_binned,

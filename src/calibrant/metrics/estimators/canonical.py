@@ -13,8 +13,6 @@ from ...parameters import AnyOf, Number, OneOf
 from ..views.forecasts import Forecasts, read
 from .norms import Norm, check_norm
 
-__all__ = ["canonical_error", "canonical_of"]
-
 Array = NDArray[np.float64]
 
 _BLOCK = 1024

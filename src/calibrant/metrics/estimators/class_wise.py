@@ -11,8 +11,6 @@ from ..views.thresholds import Threshold, above
 from .norms import Norm
 from .sums import power_mean
 
-__all__ = ["class_wise"]
-
 
 def class_wise(
     forecasts: Forecasts,

@@ -12,17 +12,6 @@ from ...arrays import inner
 from ...cells.logistic import LogisticFit, fit_logistic
 from ...cells.pairs import Pairs
 
-__all__ = [
-    "Line",
-    "calibration_in_the_large",
-    "calibration_intercept",
-    "calibration_slope",
-    "line_covariance",
-    "line_of",
-    "observed_expected",
-    "outside_of",
-]
-
 Floats = NDArray[np.float64]
 UNKNOWN = 100.0  # a standard error beyond which nothing is known of a coefficient: outcomes are separable
 LOOSE = 10.0  # deviation of the prior of intercept and slope where outcomes are separable: it keeps the line finite

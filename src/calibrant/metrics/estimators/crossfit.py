@@ -15,8 +15,6 @@ from ...errors import InvalidInput
 from ...parameters import generator
 from .norms import Norm, check_norm
 
-__all__ = ["CrossFit", "Curve", "crossfit", "crossfit_of"]
-
 Floats = NDArray[np.float64]
 Curve = Callable[[Cells, Floats], Floats]  # fitted on cells, and its values at scores
 

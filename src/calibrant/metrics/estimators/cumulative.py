@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from ...cells.pairs import Pairs, is_whole
 from .norms import Norm, check_norm
 
-__all__ = ["deviation", "ecce", "ks", "walk"]
-
 Floats = NDArray[np.float64]
 
 

@@ -16,18 +16,6 @@ from ..inference.intervals import frequency_interval
 from ..views.forecasts import read, select
 from .binned import bin_sums
 
-__all__ = [
-    "BinnedCurve",
-    "IsotonicCurve",
-    "ReliabilityCurve",
-    "SmoothCurve",
-    "binned_curve",
-    "count_ticks",
-    "isotonic_curve",
-    "reliability_curve",
-    "smooth_curve",
-]
-
 Floats = NDArray[np.float64]
 
 

@@ -14,8 +14,6 @@ from ...errors import InvalidInput
 from .binned import bin_sums
 from .norms import Norm, check_norm
 
-__all__ = ["debiased", "debiased_of"]
-
 
 def debiased(pairs: Pairs, *, norm: Norm = 2, bins: Any = 15, edges: Any = "equal_mass") -> float:
     """Debiased calibration error (Kumar, Liang and Ma 2019, §4).

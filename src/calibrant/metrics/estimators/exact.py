@@ -7,8 +7,6 @@ import numpy as np
 from ...cells.pairs import Pairs
 from .norms import Norm, norm_of
 
-__all__ = ["exact"]
-
 
 def exact(pairs: Pairs, *, norm: Norm = 1) -> float:
     """Calibration error with each distinct score as its own bin (paper 002, §2.1).

@@ -12,8 +12,6 @@ from ...arrays import inner
 from ...cells.pairs import Pairs
 from .smoothers import smoothed
 
-__all__ = ["GAPS", "distances", "distances_of", "gap_figure", "summed_up"]
-
 Floats = NDArray[np.float64]
 
 

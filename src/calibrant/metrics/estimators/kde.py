@@ -14,8 +14,6 @@ from ...parameters import AnyOf, Number, OneOf
 from .norms import Norm, check_norm
 from .triweight import triweight_sums
 
-__all__ = ["bandwidth_of", "kde"]
-
 Array = NDArray[np.float64]
 
 _PLACES = 8192

@@ -14,8 +14,6 @@ from ...errors import InvalidInput
 from ...parameters import AnyOf, Number, OneOf, is_one_of
 from ..views.forecasts import Forecasts, read
 
-__all__ = ["median_bandwidth", "skce", "skce_of"]
-
 Array = NDArray[np.float64]
 
 _BLOCK = 1024

@@ -11,8 +11,6 @@ from ...cells.pairs import Pairs
 from .binned import bin_sums
 from .norms import Norm, norm_of
 
-__all__ = ["label_binned"]
-
 
 def label_binned(pairs: Pairs, *, norm: Norm = 1, bins: Any = 15, edges: Any = "equal_width") -> float:
     """Label-binned calibration error (1/n Σ_i |p_i - acc_bin(i)|^p)^(1/p) (paper 003, Eq. 3); never below `binned`."""

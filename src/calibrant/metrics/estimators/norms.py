@@ -11,8 +11,6 @@ from ...arrays import inner
 from ...errors import InvalidInput
 from ...parameters import is_one_of
 
-__all__ = ["Norm", "check_norm", "norm_of"]
-
 Norm: TypeAlias = Literal[1, 2, "max"]
 
 

@@ -14,8 +14,6 @@ from ...parameters import AnyOf, Number, OneOf, is_one_of
 from ...types import Array
 from .norms import Norm, check_norm
 
-__all__ = ["smooth"]
-
 _PLACES = 8192
 _WIDEST = 1e3  # a wider kernel is as flat: exp(-½ (π · 1000)²) is zero
 _RELPLOTS_LEAST = 1e-4  # a width that takes 100,000 places; relplot itself tries none below 0.001

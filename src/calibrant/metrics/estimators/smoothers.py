@@ -16,8 +16,6 @@ from ...cells.pairs import Cells, Pairs
 from ...errors import InvalidInput
 from ...parameters import is_one_of
 
-__all__ = ["SMOOTHERS", "smoothed"]
-
 Floats = NDArray[np.float64]
 Curve = Callable[[Floats], Floats]
 # Harrell's quantiles of the knots.

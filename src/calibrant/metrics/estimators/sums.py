@@ -20,8 +20,6 @@ from .binned import bin_sums, binned_of
 from .debiased import debiased_of
 from .norms import Norm, norm_of
 
-__all__ = ["FROM_SUMS", "error_from_sums", "group_sums", "power_mean"]
-
 # What turns (3, groups, bins) sums into an error for each group, for the estimators that need nothing else.
 FROM_SUMS: dict[str, Callable[[NDArray[np.float64], Norm], NDArray[np.float64]]] = {
     "binned": binned_of,

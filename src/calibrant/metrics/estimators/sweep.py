@@ -12,8 +12,6 @@ from ...errors import InvalidInput
 from ...parameters import is_one_of
 from .norms import Norm, check_norm
 
-__all__ = ["SweepResult", "sweep", "sweep_cells"]
-
 _NORM_CODE = {"max": 0, 1: 1, 2: 2}
 
 

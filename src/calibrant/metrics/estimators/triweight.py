@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from ... import _core
 
-__all__ = ["triweight_sums"]
-
 Array = NDArray[np.float64]
 
 

@@ -9,8 +9,6 @@ from ...cells.pairs import Pairs
 from .cumulative import deviation, walk
 from .norms import Norm, check_norm
 
-__all__ = ["averaged_two_bin", "two_bin_excess", "two_bin_of"]
-
 Floats = NDArray[np.float64]
 
 

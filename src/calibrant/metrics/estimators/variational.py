@@ -14,8 +14,6 @@ from ...parameters import is_one_of
 from .crossfit import CrossFit, Curve, crossfit_of
 from .smoothers import smoothed
 
-__all__ = ["variational", "variational_of"]
-
 Floats = NDArray[np.float64]
 
 

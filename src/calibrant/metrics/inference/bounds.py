@@ -14,8 +14,6 @@ from ..estimators.norms import Norm
 from .intervals import Interval, frequency_interval
 from .means import share_ends
 
-__all__ = ["largest_error", "largest_gap_interval"]
-
 
 def largest_error(pairs: Pairs, confidence: float, norm: Norm = 1) -> float:
     """Return a bound of the calibration error that needs no shape: for few rows of one outcome.

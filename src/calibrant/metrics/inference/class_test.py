@@ -18,8 +18,6 @@ from .cumulative_test import cumulative_pvalue
 from .intervals import drawn_pvalue
 from .kernel_test import drawn_labels, label_steps
 
-__all__ = ["class_wise_pvalue"]
-
 Floats = NDArray[np.float64]
 # Entries of one block of rows: some tens of megabytes.
 BLOCK = 4_000_000

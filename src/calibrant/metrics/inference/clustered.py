@@ -20,8 +20,6 @@ from scipy.special import chdtrc
 from ...cells.pairs import Pairs
 from .intervals import drawn_pvalue
 
-__all__ = ["MOST_DRAWN", "Clustered", "clustered_score", "clusters_of"]
-
 Floats = NDArray[np.float64]
 MANY = 200.0  # Σs(1-s) over the design effect from which the sandwich's χ² raised 4 to 6 %
 BLOCK = 2_000_000  # entries of drawn residuals at once

@@ -16,8 +16,6 @@ from .clustered import clusters_of
 from .intervals import drawn_pvalue
 from .replicates import prefix
 
-__all__ = ["cumulative_pvalue", "drawn_outcomes", "drawn_sums", "maximum_pvalue", "range_pvalue", "two_bin_pvalue"]
-
 Floats = NDArray[np.float64]
 _TERMS = np.arange(60)  # of the series: more than enough on either side of the point where they meet
 _TAIL = 3.0  # beyond this many deviations one term of the other series is enough

@@ -20,8 +20,6 @@ from .intervals import Interval
 from .resampling import Sampling, resamples_of
 from .uncertainty import evidence_of, from_resamples, largest_mean_gap, with_evidence
 
-__all__ = ["gap_law", "resampled_law", "two_bin_law", "variational_law"]
-
 Floats = NDArray[np.float64]
 # Of another smoother: by the bootstrap of our spline it covered 78 to 92 % of 10,000 rows with events of 1 to 5 %.
 ONE_PLACE = "one place decides it, often one where few rows are: the interval may be short"

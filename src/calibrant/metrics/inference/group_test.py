@@ -18,8 +18,6 @@ from .cumulative_test import SMALL, cumulative_pvalue
 from .intervals import deviations_of
 from .testing import CalibrationTest
 
-__all__ = ["GroupFindings", "GroupRow", "group_findings", "groups_differ", "natural"]
-
 Floats = NDArray[np.float64]
 
 

@@ -13,16 +13,6 @@ from scipy.special import betaincinv, ndtri
 from ...errors import InvalidInput
 from ...parameters import Integer
 
-__all__ = [
-    "Interval",
-    "check_confidence",
-    "check_resamples",
-    "deviations_of",
-    "drawn_pvalue",
-    "frequency_interval",
-    "wide_words",
-]
-
 _MOST_RESAMPLES = 100_000  # a p-value of 1e-5
 
 Floats = NDArray[np.float64]

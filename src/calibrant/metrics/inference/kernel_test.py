@@ -15,8 +15,6 @@ from ..estimators.kernel import median_bandwidth
 from ..views.forecasts import Forecasts
 from .intervals import drawn_pvalue
 
-__all__ = ["drawn_labels", "kernel_features", "label_steps", "skce_pvalue"]
-
 Array = NDArray[np.float64]
 
 _MOST_FEATURES = 64

@@ -14,20 +14,6 @@ from ...cells.moments import Moments, moments_of
 from ...cells.pairs import Pairs, standard_error
 from .intervals import Interval, frequency_interval
 
-__all__ = [
-    "FEW",
-    "few_words",
-    "loss_interval",
-    "mean_interval",
-    "moments_interval",
-    "rarer",
-    "rate_of",
-    "share_ends",
-    "share_interval",
-    "short_words",
-    "too_few",
-]
-
 Floats = NDArray[np.float64]
 # With fewer rows of the rarer outcome than this, the rows cannot tell how skewed their losses are: Hall's interval
 # covers in 98 of 100 samples of 300 rows with 6 of them on average, and in 62 of 100 with one.

@@ -15,8 +15,6 @@ from ...validation import as_array
 from ..estimators.norms import check_norm
 from .replicates import from_rows
 
-__all__ = ["calibration_error_bound", "required_samples"]
-
 Floats = NDArray[np.float64]
 LARGEST = 2_000_000
 _UNIFORM = (np.arange(4096) + 0.5) / 4096

@@ -19,8 +19,6 @@ from ...cells.pairs import Cells
 from ...errors import InvalidInput
 from ..estimators.sweep import sweep_cells
 
-__all__ = ["Replicates", "from_rows"]
-
 Floats = NDArray[np.float64]
 
 _MOST_ROWS = 10**7  # a weight counts as so many rows: bins up to more of these could not be waited for

@@ -22,8 +22,6 @@ from ..views.blocks import CellForecasts
 from ..views.forecasts import Forecasts
 from .replicates import Replicates, prefix
 
-__all__ = ["CUMULATIVE", "Sampling", "drawn_classes", "is_view", "resampled_choice", "resamples_of", "statistic_of"]
-
 Floats = NDArray[np.float64]
 Statistic = Callable[[Replicates], Floats]
 CUMULATIVE = ("ks", "ecce")  # sums that are resampled, though their norm is the largest

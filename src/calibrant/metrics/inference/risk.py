@@ -18,8 +18,6 @@ from .intervals import Interval, deviations_of
 from .means import FEW, few_words, mean_interval, rarer, share_ends, short_words, too_few
 from .resampling import Sampling
 
-__all__ = ["large_law", "line_law", "mean_law", "ratio_law"]
-
 Floats = NDArray[np.float64]
 _GROUPED = 4000  # cells beyond which the profile is taken of groups of neighbours: the ends move by less than a percent
 # The usual error of observed over expected is that of scores which are all one; where they differ, outcomes vary less,

@@ -12,8 +12,6 @@ from ...cells.logistic import fit_logistic
 from ...cells.pairs import Pairs
 from ..estimators.cox import LOOSE
 
-__all__ = ["Range", "Shape", "shape_of"]
-
 Floats = NDArray[np.float64]
 # The line is fitted on at most this many groups of equal mass: a group's scores are then almost equal.
 GROUPS = 1000

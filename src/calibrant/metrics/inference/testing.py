@@ -25,8 +25,6 @@ from .intervals import check_resamples, drawn_pvalue
 from .kernel_test import skce_pvalue
 from .replicates import Replicates, prefix
 
-__all__ = ["CalibrationTest", "averaged_two_bin_test", "calibration_test", "ecce_test", "sweep_test"]
-
 Floats = NDArray[np.float64]
 FEW_EVENTS = 20.0  # Σs(1-s) below which twice the gain of a line is no χ²: it raised 9 % at 200 rows of a 5 % event
 CLEAR = 1e-3  # a p-value by χ² that is far from any level, and beyond what resamples can tell

@@ -26,8 +26,6 @@ from .means import FEW, few_words, rarer
 from .resampling import CUMULATIVE, Sampling, drawn_classes, is_view, resampled_choice
 from .testing import sweep_test
 
-__all__ = ["crossfit_interval", "error_interval", "evidence_of", "from_resamples", "largest_mean_gap", "with_evidence"]
-
 Floats = NDArray[np.float64]
 # In which power the noise of a sample adds up with what is there (see `bootstrap`); in squares where nothing is said.
 POWERS = {"smooth": 3}

@@ -9,8 +9,6 @@ from .intervals import Interval
 from .shape import Range, Shape, shape_of
 from .testing import CalibrationTest
 
-__all__ = ["Verdict", "verdict_of"]
-
 # The kinds of miscalibration, as said of an event's probabilities and of the top label's.
 EVENT = {
     "too_high": "probabilities are too high",

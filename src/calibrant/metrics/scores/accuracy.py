@@ -13,8 +13,6 @@ from ...parameters import Integer
 from ...validation import as_matrix, as_weights, label_hits, refuse_swapped, simplex_tolerance
 from ..views.forecasts import Forecasts, read, read_labels
 
-__all__ = ["accuracy", "hits", "sharpness", "spread_of_scores", "top_k_accuracy"]
-
 
 def accuracy(
     y_true: Any,

@@ -17,8 +17,6 @@ from ...cells.pairs import Cells, Pairs
 from ...errors import InvalidInput
 from ..views.forecasts import read, select
 
-__all__ = ["Decomposition", "brier_decomposition", "decompose", "nll_decomposition"]
-
 Array = NDArray[np.float64]
 
 

@@ -17,8 +17,6 @@ from ...parameters import is_one_of
 from ..views.forecasts import read
 from .proper import brier_rows, nll_rows
 
-__all__ = ["Comparison", "Gain", "calibration_gain", "compare_forecasts"]
-
 REACH = 1.96  # standard errors of half of a 95 % interval: what ± means everywhere
 
 

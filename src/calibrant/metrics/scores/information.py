@@ -11,8 +11,6 @@ from ...cells.information import information_of
 from ...errors import InvalidInput
 from ...validation import as_matrix, as_weights
 
-__all__ = ["mutual_information"]
-
 
 def mutual_information(y_true: Any, scores: Any, edges: Any, sample_weight: Any = None) -> float:
     """Return I(y; bin of the score) in bits, of the sample at hand.

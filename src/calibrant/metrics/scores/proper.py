@@ -12,8 +12,6 @@ from ...errors import InvalidInput
 from ...parameters import is_one_of
 from ..views.forecasts import Forecasts, read
 
-__all__ = ["brier", "brier_rows", "nll", "nll_rows"]
-
 
 def nll_rows(forecasts: Forecasts) -> NDArray[np.float64]:
     """Return -log p of what happened, row by row; infinite where that was given probability 0."""

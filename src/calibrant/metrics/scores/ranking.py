@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from ...arrays import inner
 from ...cells.pairs import Pairs
 
-__all__ = ["auroc", "auroc_influence", "scaled_brier", "scaled_brier_influence"]
-
 Floats = NDArray[np.float64]
 
 

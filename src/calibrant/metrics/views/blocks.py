@@ -17,8 +17,6 @@ from ...errors import FileProblem, InvalidInput
 from ...parameters import Integer
 from .forecasts import Forecasts
 
-__all__ = ["CellForecasts", "refuse_other_classes", "summarised"]
-
 
 @dataclass(frozen=True, eq=False)
 class CellForecasts:

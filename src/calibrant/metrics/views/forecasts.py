@@ -14,8 +14,6 @@ from ...cells.pairs import Pairs, rows_of
 from ...errors import InvalidInput
 from ...validation import Probabilities, as_array, as_groups, as_labels, as_probabilities, as_weights, refuse_swapped
 
-__all__ = ["Forecasts", "read", "read_labels", "select"]
-
 _BY_ROW = ("values", "top", "top_column", "squares")  # what validated probabilities hold for each row
 
 

@@ -13,8 +13,6 @@ from ...errors import InvalidInput
 from ...validation import Probabilities, as_groups, as_matrix, as_weights
 from .forecasts import Forecasts
 
-__all__ = ["MultiLabel", "read_labels_of"]
-
 Floats = NDArray[np.float64]
 
 

@@ -13,8 +13,6 @@ from ...errors import InvalidInput
 from ...parameters import AnyOf, Number, OneOf
 from .forecasts import Forecasts
 
-__all__ = ["Threshold", "above", "threshold_values"]
-
 Threshold: TypeAlias = float | str | None
 
 _ALLOWED = AnyOf(OneOf(None, "1/K", "prior", "kcal"), Number(0.0, 1.0))

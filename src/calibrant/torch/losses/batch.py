@@ -9,8 +9,6 @@ from torch import Tensor
 
 from ...errors import InvalidInput
 
-__all__ = ["as_batch", "as_pairs", "check_classes", "check_logits", "class_weights"]
-
 _EVENTS = "one logit a row, the log-odds of an event, is passed as (n, 1)"
 _ROUNDED = 0.02  # bfloat16 probabilities of many classes sum to one within this
 

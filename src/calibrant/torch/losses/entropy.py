@@ -9,8 +9,6 @@ from ...parameters import Number
 from .batch import as_batch, as_pairs, check_logits
 from .rows import RowLoss, as_rows, check, reduced
 
-__all__ = ["EntropyRegularizedLoss", "entropy", "entropy_regularized_loss"]
-
 _STRENGTH = Number(0.0)
 
 

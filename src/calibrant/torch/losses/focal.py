@@ -12,8 +12,6 @@ from ...parameters import Number
 from .batch import as_batch, as_pairs
 from .rows import RowLoss, as_rows, check, reduced
 
-__all__ = ["FocalLoss", "flsd53", "focal_loss"]
-
 Gamma = float | Callable[[Tensor], Tensor]
 _GAMMA = Number(0.0)
 

@@ -9,8 +9,6 @@ from ...parameters import Number
 from .batch import as_batch, as_pairs, class_weights
 from .rows import check, root, top_label
 
-__all__ = ["MMCELoss", "mmce"]
-
 _STRENGTH, _WIDTH = Number(0.0), Number(0.0, open_low=True)
 
 

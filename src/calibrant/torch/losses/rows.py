@@ -10,8 +10,6 @@ from torch import Tensor, nn
 from ...errors import InvalidInput
 from .batch import as_batch, as_pairs, class_weights
 
-__all__ = ["RowLoss", "as_rows", "check", "reduced", "root", "top_label"]
-
 _REDUCTIONS = ("mean", "sum", "none")
 
 

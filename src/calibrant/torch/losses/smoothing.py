@@ -11,8 +11,6 @@ from ...parameters import Integer, Number
 from .batch import as_batch, as_pairs, check_classes
 from .rows import RowLoss, check
 
-__all__ = ["LabelSmoothingLoss", "label_smoothing_loss", "mixup"]
-
 _SMOOTHING, _ALPHA, _CLASSES = Number(0.0, 1.0), Number(0.0, open_low=True), Integer(2)
 
 

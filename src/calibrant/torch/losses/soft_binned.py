@@ -9,8 +9,6 @@ from ...parameters import Integer, Number, OneOf
 from .batch import as_batch, as_pairs, class_weights
 from .rows import check, root, top_label
 
-__all__ = ["SoftBinnedECELoss", "soft_binned_ece"]
-
 _STRENGTH, _TEMPERATURE, _NORM, _BINS = Number(0.0), Number(0.0, open_low=True), OneOf(1, 2), Integer(1)
 
 
