@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..calibrator import Calibrator
 from ..files import Dataset, Rows
 from ..metrics import brier, ece, ece_sweep, nll
+from ..types import Array
 from .measuring import announce, inputs_of, probabilities, replaces
 
 
@@ -40,7 +40,7 @@ def _plain_metrics(data: Dataset, rows: Rows, fitted: Calibrator | None) -> dict
     return {metric.__name__: float(metric(y, p, **options)) for metric in (nll, brier, ece, ece_sweep)}
 
 
-def _frequencies(data: Dataset, n: int) -> NDArray[np.float64]:
+def _frequencies(data: Dataset, n: int) -> Array:
     """The share of each class in the rows for fitting, n times: what is known where there are no scores."""
     y, weights = data.labels(data.fit), data.fit.weights
     own = np.ones(len(y)) if weights is None else weights

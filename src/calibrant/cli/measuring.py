@@ -15,6 +15,7 @@ from ..files import Dataset, Rows
 from ..metrics.estimators.curves import plain
 from ..metrics.measurement import Measurement
 from ..metrics.measuring import measure
+from ..types import Integers
 from ..validation import as_scores, column_order
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def replaces(calibrator: Calibrator, data: Dataset) -> bool:
     return hasattr(calibrator, "classifier_") and calibrator.traits.needs == "embeddings" and data.kind != "embeddings"
 
 
-def in_order_of(names: Any, classes: Any, data: Dataset, whose: str) -> NDArray[np.int64] | None:
+def in_order_of(names: Any, classes: Any, data: Dataset, whose: str) -> Integers | None:
     """Return which column of the file is the first, second, … class of ``whose``; None where position decides.
 
     ``names`` are those of its columns, if it has any; ``classes`` its classes.
@@ -75,13 +76,13 @@ def in_order_of(names: Any, classes: Any, data: Dataset, whose: str) -> NDArray[
         ) from error
 
 
-def _places(fitted: Calibrator, data: Dataset) -> NDArray[np.int64] | None:
+def _places(fitted: Calibrator, data: Dataset) -> Integers | None:
     embedded = fitted.traits.needs == "embeddings"  # whose columns are no classes
     names = None if embedded else getattr(fitted, "feature_names_in_", None)
     return in_order_of(names, fitted.classes_, data, "the map was fitted on")
 
 
-def refuse_moved_positions(data: Dataset, order: NDArray[np.int64] | None) -> None:
+def refuse_moved_positions(data: Dataset, order: Integers | None) -> None:
     """Raise where labels are the numbers of columns, and the columns come in another order than they did before."""
     moved = order is not None and bool((order != np.arange(len(order))).any())
     if moved and data.has_labels_by_position:

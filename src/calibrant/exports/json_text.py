@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
+from ..types import Array
 from .description import Description, describe
 
 FORMAT = "calibrant-map"
@@ -75,7 +76,7 @@ def _golden(calibrator: Any, description: Description, dtype: str) -> dict[str, 
     return {"scores": _plain(rows), "probabilities": _plain(calibrator.predict_proba(rows))}
 
 
-def _rows(calibrator: Any, description: Description) -> NDArray[np.float64]:
+def _rows(calibrator: Any, description: Description) -> Array:
     """Return some rows: spread scores, ties, and exact zeros where these are welcome."""
     columns = description.formula.nodes[0].width
     rng = np.random.default_rng(0)

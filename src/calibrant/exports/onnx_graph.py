@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidInput, import_extra
 from ..formulas.graph import GRID, Node
+from ..types import Array, Integers
 from .description import Description
 
 OPSET = 17  # of 2022: every runtime in use has it; 13 is the first whose Softmax means rows
@@ -201,7 +202,7 @@ class OnnxGraph:
             step //= 2
         return place
 
-    def _shifted(self, place: str, by: NDArray[np.int64]) -> str:
+    def _shifted(self, place: str, by: Integers) -> str:
         return self.node("Add", [place, self.tensor(by)])
 
     def _pick(self, node: Node, place: str) -> str:
@@ -210,7 +211,7 @@ class OnnxGraph:
         return self.node("Gather", [self.number(table.ravel()), self._shifted(place, starts)])
 
 
-def _rounded_up(edges: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
+def _rounded_up(edges: Array, dtype: Any) -> NDArray[Any]:
     """Return the least numbers of the dtype that are not below the edges: comparisons by ≥ come out the same."""
     with np.errstate(over="ignore"):
         found = edges.astype(dtype)

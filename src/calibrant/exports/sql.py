@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import InvalidInput
+from ..types import Floats
 from .description import describe
 from .sql_terms import DIALECTS, Columns, Dialect, SqlTerms
 
@@ -95,7 +95,7 @@ def _at_the_ends(calibrator: Any) -> tuple[float, float]:
     if calibrator.inputs == "logits":
         with np.errstate(divide="ignore"):
             certain = np.log(certain)
-    found: NDArray[np.floating] = calibrator.predict_proba(certain)
+    found: Floats = calibrator.predict_proba(certain)
     return float(found[0, 1]), float(found[1, 1])
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ..errors import InvalidInput, import_extra
 from ..formulas.graph import GRID, Node
 from ..parameters import is_one_of
+from ..types import Integers
 from .description import Description, describe
 
 _SAME = {"add": "add", "sub": "sub", "mul": "mul", "div": "div", "maximum": "maximum", "minimum": "minimum"}
@@ -184,7 +185,7 @@ class _TorchGraph:
         return self.call("take", self.number(table.ravel()), self.call("add", place, starts))
 
 
-def _taken_apart(array: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _taken_apart(array: NDArray[Any]) -> tuple[Integers, Integers]:
     """Return m and e of m·2^e: infinities have an e beyond all numbers."""
     digits, lowest = (24, -149) if array.dtype == np.float32 else (53, -1074)
     wide = array.astype(np.float64)

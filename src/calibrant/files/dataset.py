@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
+from ..types import Integers
 from ..validation import says_nothing
 from .roles import FIT, TEST
 
@@ -53,7 +54,7 @@ class Rows:
     clusters: NDArray[Any] | None = None
     keys: Mapping[str, str] | None = None
     sources: tuple[str, ...] = ()
-    places: NDArray[np.int64] | None = None
+    places: Integers | None = None
 
     def __len__(self) -> int:
         return len(self.scores)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
+from ..types import Integers
 from .roles import SCORE_ROLES, role_of
 
 
@@ -56,7 +56,7 @@ class Piece:
     values: NDArray[Any]
     columns: tuple[str, ...] | None = None
     sources: tuple[str, ...] = ()
-    places: NDArray[np.int64] | None = None
+    places: Integers | None = None
     percent: bool = False
     rounding: float = 0.0
 

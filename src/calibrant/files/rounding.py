@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..types import Array, Floats
+
 _MOST_DECIMALS = 6  # behind which a percentage counts as not rounded
 
 
-def from_percent(values: NDArray[Any]) -> NDArray[np.floating]:
+def from_percent(values: NDArray[Any]) -> Floats:
     """Return percentages as fractions; rows that sum to one but for the rounding of their cells are scaled to it.
 
     Percentages with d decimals are each off by 10⁻ᵈ/2 at most, so three of them may sum to 99 where d is 0.
@@ -29,7 +31,7 @@ def on_the_simplex(values: NDArray[Any], rounding: float) -> NDArray[Any]:
     return values if values.ndim < 2 or values.shape[1] < 2 else _scaled(values, rounding)
 
 
-def _has_decimals(values: NDArray[np.float64], count: int) -> bool:
+def _has_decimals(values: Array, count: int) -> bool:
     scaled = values * 10.0**count
     return bool((np.abs(scaled - scaled.round()) < 1e-6).all())
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
+from ..types import Array
 from .pieces import Found, Names, Piece
 from .roles import SCORE_ROLES, part_name, role_of, score_prefix
 
@@ -113,7 +114,7 @@ def _several_labels(table: Table, wanted: str | None, taken: set[str]) -> Piece:
 _UNKNOWN = ("", "nan", "na", "null", "none", "?")
 
 
-def _outcomes(table: Table, column: str) -> NDArray[np.float64]:
+def _outcomes(table: Table, column: str) -> Array:
     """Return a column of 0, 1, truth values or nothing; of lists, a matrix."""
     items = table.values(column).tolist() if table.items is None else table.items(column)
     if items and isinstance(items[0], list):
@@ -205,7 +206,7 @@ def _as_labels(values: NDArray[Any]) -> NDArray[Any]:
     return np.asarray([told.get(item) for item in items], dtype=None if len(set(items)) == len(told) else object)
 
 
-def as_lists(path: str, column: str, items: list[Any], lines: Sequence[int] | None = None) -> NDArray[np.float64]:
+def as_lists(path: str, column: str, items: list[Any], lines: Sequence[int] | None = None) -> Array:
     """Return lists, one a row and all of one length, as a matrix; ``lines`` are those of the rows in a text."""
     lengths = {len(item) for item in items}
     if len(lengths) > 1:

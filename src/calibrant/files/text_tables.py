@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FileProblem, InvalidInput
+from ..types import Array
 from .pieces import Found, Names
 from .tables import Table, as_lists, table_pieces
 
@@ -144,7 +145,7 @@ def _cells(path: str, text: Iterable[str], delimiter: str, before: int) -> Itera
 
 def _numbers(
     path: str, columns: Sequence[str], cells: list[list[str]], commas: bool, sign: str, lines: list[int]
-) -> NDArray[np.float64]:
+) -> Array:
     """Numbers that may have decimal commas, and a percent sign where there "must" or "may" be one."""
     block = np.empty((len(cells), len(columns)))
     for r, row in enumerate(cells):

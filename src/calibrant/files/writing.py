@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FileProblem, InvalidInput
+from ..types import Integers
 from .arrow_tables import pyarrow_module
 from .atomic import replacing
 from .dataset import Dataset
@@ -90,7 +91,7 @@ class Sheet:
     """A table to write: what was read, if it was one, the rows of it to keep, and the new columns for these."""
 
     table: Any
-    rows: NDArray[np.int64]
+    rows: Integers
     new: dict[str, list[Any]]
     numeric: tuple[str, ...] = ()
 

@@ -27,7 +27,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from ..types import Array, Integers
+
 GRID = 1.5 * 2.0**16  # added and taken off again, it leaves multiples of 2⁻³⁶ of numbers below 32,000
 
 
@@ -233,7 +234,7 @@ class Term:
             "matmul", [self], matrix.shape[1], matrix=np.ascontiguousarray(matrix, dtype=np.float64)
         )
 
-    def locate(self, edges: Sequence[Array], groups: NDArray[np.int64]) -> Term:
+    def locate(self, edges: Sequence[Array], groups: Integers) -> Term:
         """Return for each column how many edges of its group's list are at or below it."""
         length = 2 ** max(1, max(map(len, edges)).bit_length()) - 1
         table = np.full((len(edges), length), np.inf)
@@ -241,7 +242,7 @@ class Term:
             row[: len(own)] = own
         return self.formula.add("locate", [self], self.width, edges=table, groups=_narrow(groups, self.width))
 
-    def pick(self, tables: Sequence[Array], groups: NDArray[np.int64]) -> Term:
+    def pick(self, tables: Sequence[Array], groups: Integers) -> Term:
         """Return the entry of its group's table at each column's index; beyond the last, the last."""
         edges = self.formula.nodes[self.place].values["edges"]
         table = np.empty((len(tables), edges.shape[1] + 1))
@@ -254,7 +255,7 @@ class Term:
 Number = Term | float | Array
 
 
-def _narrow(groups: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+def _narrow(groups: Integers, width: int) -> Integers:
     return np.broadcast_to(np.asarray(groups, dtype=np.int64), (width,)).copy()
 
 

@@ -14,7 +14,7 @@ from ..errors import InvalidInput, caution
 from ..fits.judge import label_losses
 from ..invariants import Fitted, Optional
 from ..parameters import OneOf
-from ..types import Self
+from ..types import Floats, Self
 from ..validation import as_labels
 from .projected import Projected
 from .scaling.temperature import TemperatureScaling
@@ -65,7 +65,7 @@ class Beside(Projected):
             self._compare_with(classifier_scores, classifier_inputs, y, sample_weight)
         return self
 
-    def predict_proba(self, scores: Any, classifier_scores: Any = None) -> NDArray[np.floating]:
+    def predict_proba(self, scores: Any, classifier_scores: Any = None) -> Floats:
         """Return probabilities of shape (n, K): this map's, or where the classifier is better and given, its own."""
         better = self._better(classifier_scores)
         return super().predict_proba(scores) if better is None else better.predict_proba(classifier_scores)

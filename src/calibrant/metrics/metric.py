@@ -9,13 +9,13 @@ from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..cells.edges import fixed_edges
 from ..cells.moments import Moments, moments_of
 from ..cells.pairs import Pairs
 from ..cells.summed import CELLS, SummedCells, short, summed
 from ..errors import FileProblem, InvalidInput, reading_state
+from ..types import Array
 from .estimators.calibration_error import (
     check_estimator,
     check_options,
@@ -34,7 +34,6 @@ from .inference.uncertainty import error_interval, from_resamples
 from .views.forecasts import Forecasts, read, select
 from .views.thresholds import above
 
-Floats = NDArray[np.float64]
 _EVERY = ("view", "norm", "squared", "estimator", "threshold", "marginals")  # what no estimator of an error asks for
 
 
@@ -42,7 +41,7 @@ _EVERY = ("view", "norm", "squared", "estimator", "threshold", "marginals")  # w
 class BinSums:
     """Sums of weights, scores and outcomes by group and bin of fixed edges: (3, groups, bins)."""
 
-    sums: Floats
+    sums: Array
 
     def __add__(self, other: BinSums) -> BinSums:
         return BinSums(self.sums + other.sums)
@@ -238,7 +237,7 @@ class Error(Metric):
             value = power_mean(errors, norm)
         return value**2 if found.get("squared") else value
 
-    def _edges(self, found: dict[str, Any]) -> Floats | None:
+    def _edges(self, found: dict[str, Any]) -> Array | None:
         """Return edges that do not depend on the data, for estimators that need nothing but sums by bin."""
         if found.get("threshold") is not None and not is_view(found, "class_wise", "marginals"):
             raise InvalidInput(
@@ -305,10 +304,10 @@ class Figure(Metric):
 class Mean(Metric):
     """A mean over rows: ``rows`` takes forecasts and options, and returns a number a row."""
 
-    rows: Callable[..., Floats] = field(default=lambda forecasts: np.zeros(0))
+    rows: Callable[..., Array] = field(default=lambda forecasts: np.zeros(0))
     share: bool = False
 
-    def _rows(self, forecasts: Forecasts, options: Mapping[str, Any]) -> Floats:
+    def _rows(self, forecasts: Forecasts, options: Mapping[str, Any]) -> Array:
         return self.rows(forecasts, **{**self.options, **options})
 
     def of(self, forecasts: Any, **options: Any) -> float:

@@ -16,7 +16,7 @@ from ..fits.judge import tell
 from ..invariants import Anything, Fitted, Values
 from ..parameters import Instance, Integer, Number
 from ..traits import Traits
-from ..types import Array, Floats, Mask, Self
+from ..types import Array, Floats, Integers, Mask, Self
 from ._boosting import Round, boost, mean_loss, move
 from ._grouped import GroupedMap
 
@@ -71,9 +71,9 @@ class Multicalibrated(GroupedMap):
         "cells": Integer(1),
         "level": Number(0, 1, open_low=True),
     }
-    columns_: NDArray[np.int64]
+    columns_: Integers
     values_: NDArray[Any]
-    places_: NDArray[np.int64]
+    places_: Integers
     ranges_: Array
     steps_: Array
 

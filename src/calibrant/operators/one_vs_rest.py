@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
 from .. import _core
@@ -114,7 +113,7 @@ class OneVsRest(Lift):
         return self._marginals(self._scores_to_map(scores).logits)
 
     @available_if(lambda lift: hasattr(lift.binary_map, "predict_interval"))
-    def predict_interval(self, scores: Any) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+    def predict_interval(self, scores: Any) -> tuple[Floats, Floats]:
         """Return the lower and the upper probability of each class against the rest, where the binary map has them.
 
         Two arrays (n, K), before normalisation; with two classes (n,), of the second.

@@ -7,25 +7,24 @@ the share of low scores, …). It stays consistent and its standard error falls 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..types import Array
 from .scenario import Draw, Scenario
 
-Floats = NDArray[np.float64]
 # Fewer repeats than this cannot carry a regression on six controls.
 LEAST_REPEATS = 100
 
 
-def _sample_controls(drawn: Draw) -> Floats:
+def _sample_controls(drawn: Draw) -> Array:
     t, gap, low = drawn.complements, ~drawn.outcomes - drawn.complements, drawn.scores < 0.5
     columns = (gap, gap**2, t, t**2, low, gap * low)
     return np.stack([column.mean(axis=1) for column in columns], axis=1)
 
 
-def _expected_controls(scenario: Scenario) -> Floats:
+def _expected_controls(scenario: Scenario) -> Array:
     mean, gap = scenario.distribution.expectation, scenario.curve.gap
 
-    def squared(s: Floats, t: Floats) -> Floats:
+    def squared(s: Array, t: Array) -> Array:
         c, flipped = scenario.curve.probabilities(s, t)
         return c * t * t + flipped * s * s
 
@@ -41,12 +40,12 @@ def _expected_controls(scenario: Scenario) -> Floats:
     )
 
 
-def control_deviations(scenario: Scenario, drawn: Draw) -> Floats:
+def control_deviations(scenario: Scenario, drawn: Draw) -> Array:
     """Return the controls of each sample less their expectation, shape (repeats, 6)."""
     return _sample_controls(drawn) - _expected_controls(scenario)
 
 
-def adjusted_mean(estimates: Floats, deviations: Floats) -> tuple[float, float]:
+def adjusted_mean(estimates: Array, deviations: Array) -> tuple[float, float]:
     """Return the mean of the estimates at zero deviation, and its standard error."""
     repeats = len(estimates)
     if repeats < LEAST_REPEATS:

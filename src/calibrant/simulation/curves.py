@@ -7,15 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from ..errors import InvalidInput
+from ..types import Array
 
-Floats = NDArray[np.float64]
-Pair = tuple[Floats, Floats]
+Pair = tuple[Array, Array]
 
-transforms: dict[str, Callable[[Floats, Floats], Floats]] = {
+transforms: dict[str, Callable[[Array, Array], Array]] = {
     "logit": lambda s, t: np.log(s) - np.log(t),
     "log": lambda s, t: np.log(s),
     "logflip": lambda s, t: np.log(t),
@@ -23,21 +22,21 @@ transforms: dict[str, Callable[[Floats, Floats], Floats]] = {
 }
 
 
-def _inverse_logit(eta: Floats) -> Pair:
+def _inverse_logit(eta: Array) -> Pair:
     return special.expit(eta), special.expit(-eta)
 
 
-def _inverse_log(eta: Floats) -> Pair:
+def _inverse_log(eta: Array) -> Pair:
     eta = np.minimum(eta, 0.0)
     return np.exp(eta), -np.expm1(eta)
 
 
-def _inverse_logflip(eta: Floats) -> Pair:
+def _inverse_logflip(eta: Array) -> Pair:
     c, complement = _inverse_log(eta)
     return complement, c
 
 
-inverse_links: dict[str, Callable[[Floats], Pair]] = {
+inverse_links: dict[str, Callable[[Array], Pair]] = {
     "logit": _inverse_logit,
     "log": _inverse_log,
     "logflip": _inverse_logflip,
@@ -48,10 +47,10 @@ class CalibrationCurve(ABC):
     """A calibration curve c(s)."""
 
     @abstractmethod
-    def probabilities(self, score: Floats, complement: Floats) -> Pair:
+    def probabilities(self, score: Array, complement: Array) -> Pair:
         """Return c(s) and 1 - c(s) for scores s and their complements 1 - s, both above 0."""
 
-    def gap(self, score: Floats, complement: Floats) -> Floats:
+    def gap(self, score: Array, complement: Array) -> Array:
         """Return s - c(s), from the complements where those are smaller and so more precise."""
         c, flipped = self.probabilities(score, complement)
         return np.where(score > 0.5, flipped - complement, score - c)
@@ -67,7 +66,7 @@ class Power(CalibrationCurve):
         if not (np.isfinite(self.exponent) and self.exponent > 0):
             raise InvalidInput("exponent must be positive", seen=repr(self.exponent))
 
-    def probabilities(self, score: Floats, complement: Floats) -> Pair:
+    def probabilities(self, score: Array, complement: Array) -> Pair:
         """Return s^d and 1 - s^d."""
         if self.exponent == 1.0:
             return score, complement
@@ -102,7 +101,7 @@ class GLM(CalibrationCurve):
                 allowed=f"link {', '.join(inverse_links)}; transform {', '.join(transforms)}",
             )
 
-    def probabilities(self, score: Floats, complement: Floats) -> Pair:
+    def probabilities(self, score: Array, complement: Array) -> Pair:
         """Return g⁻¹(b₀ + b₁ t(s)) and its complement."""
         eta = np.full_like(score, self.intercept)
         if self.slope:

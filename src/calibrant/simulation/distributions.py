@@ -12,19 +12,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
 from ..errors import InvalidInput
+from ..types import Array
 
-Floats = NDArray[np.float64]
-Pair = tuple[Floats, Floats]
+Pair = tuple[Array, Array]
 # Smallest complement in use: its logarithm is finite, and nothing smaller contributes to an integral.
 TINY = 1e-300
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
-def from_log_odds(x: Floats) -> Pair:
+def from_log_odds(x: Array) -> Pair:
     """Return (s, 1 - s) for log-odds x, each to full relative precision."""
     return np.maximum(special.expit(x), TINY), np.maximum(special.expit(-x), TINY)
 
@@ -42,11 +42,11 @@ class ScoreDistribution(ABC):
         """Draw scores and their complements."""
 
     @abstractmethod
-    def expectation(self, function: Callable[[Floats, Floats], Floats], breaks: Sequence[float] = ()) -> float:
+    def expectation(self, function: Callable[[Array, Array], Array], breaks: Sequence[float] = ()) -> float:
         """Return E[function(s, 1 - s)]; ``breaks`` are log-odds at which the function has kinks."""
 
     @abstractmethod
-    def support(self) -> Floats:
+    def support(self) -> Array:
         """Return log-odds that cover the support, in ascending order."""
 
 
@@ -54,14 +54,14 @@ class Continuous(ScoreDistribution):
     """A distribution with a density: integrals by composite Gauss-Legendre quadrature on the axis of log-odds."""
 
     @abstractmethod
-    def log_odds_density(self, x: Floats) -> Floats:
+    def log_odds_density(self, x: Array) -> Array:
         """Density of the log-odds at x."""
 
     @abstractmethod
     def log_odds_range(self) -> tuple[float, float]:
         """Log-odds outside of which less than 1e-16 of the mass lies."""
 
-    def support(self) -> Floats:
+    def support(self) -> Array:
         """Return the ends of the panels: spaced by 1/4 near even odds, by 2 % of their distance further out."""
         low, high = self.log_odds_range()
         near = np.arange(0.0, 16.0, 0.25)
@@ -69,7 +69,7 @@ class Continuous(ScoreDistribution):
         axis = np.concatenate([-far[::-1], -near[:0:-1], near, far])
         return np.concatenate([[low], axis[(axis > low) & (axis < high)], [high]])
 
-    def expectation(self, function: Callable[[Floats, Floats], Floats], breaks: Sequence[float] = ()) -> float:
+    def expectation(self, function: Callable[[Array, Array], Array], breaks: Sequence[float] = ()) -> float:
         """Return E[function(s, 1 - s)] to about 1e-12."""
         ends = self.support()
         inside = [b for b in breaks if ends[0] < b < ends[-1]]
@@ -97,7 +97,7 @@ class Beta(Continuous):
         total = np.maximum(up + down, TINY)
         return up / total, down / total
 
-    def log_odds_density(self, x: Floats) -> Floats:
+    def log_odds_density(self, x: Array) -> Array:
         """Density of the log-odds: s^α (1-s)^β / B(α, β)."""
         log_s, log_t = -np.logaddexp(0, -x), -np.logaddexp(0, x)
         return np.exp(self.alpha * log_s + self.beta * log_t - special.betaln(self.alpha, self.beta))
@@ -124,7 +124,7 @@ class Uniform(Continuous):
         s = self.low + (self.high - self.low) * rng.random(shape)
         return s, 1.0 - s
 
-    def log_odds_density(self, x: Floats) -> Floats:
+    def log_odds_density(self, x: Array) -> Array:
         """Density of the log-odds: s (1-s) / (high - low)."""
         return special.expit(x) * special.expit(-x) / (self.high - self.low)
 
@@ -152,7 +152,7 @@ class LogitNormal(Continuous):
         centre = np.asarray(self.means)[rng.integers(len(self.means), size=shape)]
         return from_log_odds(centre + self.deviation * rng.standard_normal(shape))
 
-    def log_odds_density(self, x: Floats) -> Floats:
+    def log_odds_density(self, x: Array) -> Array:
         """Density of the mixture."""
         z = (x[..., None] - np.asarray(self.means)) / self.deviation
         return (np.exp(-0.5 * z * z) / (np.sqrt(2 * np.pi) * self.deviation)).mean(axis=-1)
@@ -167,7 +167,7 @@ class Empirical(ScoreDistribution):
     """The scores of a data set, each with the same probability."""
 
     scores: ArrayLike
-    _values: Floats = field(init=False, repr=False)
+    _values: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         values = np.sort(np.asarray(self.scores, dtype=np.float64).ravel())
@@ -180,11 +180,11 @@ class Empirical(ScoreDistribution):
         s = self._values[rng.integers(len(self._values), size=shape)]
         return s, 1.0 - s
 
-    def expectation(self, function: Callable[[Floats, Floats], Floats], breaks: Sequence[float] = ()) -> float:
+    def expectation(self, function: Callable[[Array, Array], Array], breaks: Sequence[float] = ()) -> float:
         """Return the mean over the scores."""
         s = self._values
         return float(np.mean(function(np.maximum(s, TINY), np.maximum(1.0 - s, TINY))))
 
-    def support(self) -> Floats:
+    def support(self) -> Array:
         """Return the log-odds of the distinct scores."""
         return special.logit(np.clip(np.unique(self._values), TINY, 1 - 1e-16))

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..cells.pairs import Pairs
 from ..errors import InvalidInput
@@ -19,11 +18,11 @@ from ..metrics.estimators.calibration_error import ESTIMATORS, check_estimator, 
 from ..metrics.inference.replicates import from_rows
 from ..parameters import Integer, generator
 from ..progress import Progress, reporting
+from ..types import Array, Integers
 from .controls import adjusted_mean, control_deviations
 from .distributions import ScoreDistribution, Uniform
 from .scenario import Draw, Scenario, power_scenario
 
-Floats = NDArray[np.float64]
 # Scores drawn at a time: enough to make each call worth it, little enough to stay in memory.
 BLOCK = 1_000_000
 
@@ -43,26 +42,26 @@ class Result:
     n: tuple[int, ...]
     bins: tuple[Any, ...]
     truth: float
-    estimates: Floats
-    deviations: Floats
+    estimates: Array
+    deviations: Array
 
-    def bias(self) -> Floats:
+    def bias(self) -> Array:
         """Mean estimate less the truth (paper 003, Eq. 7), shape (bins, n); the mean is helped by control variates."""
         return self._means()[..., 0] - self.truth
 
-    def standard_error(self) -> Floats:
+    def standard_error(self) -> Array:
         """Standard error of the bias, shape (bins, n)."""
         return self._means()[..., 1]
 
-    def variance(self) -> Floats:
+    def variance(self) -> Array:
         """Variance over repeats, shape (bins, n)."""
         return self.estimates.var(axis=2, ddof=1)
 
-    def absolute_error(self) -> Floats:
+    def absolute_error(self) -> Array:
         """Mean |estimate - truth|, shape (bins, n)."""
         return np.abs(self.estimates - self.truth).mean(axis=2)
 
-    def _means(self) -> Floats:
+    def _means(self) -> Array:
         rows = [[adjusted_mean(e, d) for e, d in zip(row, self.deviations, strict=True)] for row in self.estimates]
         return np.array(rows)
 
@@ -110,17 +109,17 @@ def run(
     return Result(scenario, sizes, counts, scenario.true_error(norm), estimates, deviations)
 
 
-def bias(scenario: Scenario, **settings: Any) -> Floats:
+def bias(scenario: Scenario, **settings: Any) -> Array:
     """Return the bias of an estimator, shape (bins, n); the settings are those of `run` (paper 003, Figure 4)."""
     return run(scenario, **settings).bias()
 
 
-def variance(scenario: Scenario, **settings: Any) -> Floats:
+def variance(scenario: Scenario, **settings: Any) -> Array:
     """Return the variance of an estimator, shape (bins, n) (paper 003, Figures 12 to 14)."""
     return run(scenario, **settings).variance()
 
 
-def absolute_error(scenario: Scenario, **settings: Any) -> Floats:
+def absolute_error(scenario: Scenario, **settings: Any) -> Array:
     """Return the mean absolute error of an estimator, shape (bins, n) (paper 000, Figure 5)."""
     return run(scenario, **settings).absolute_error()
 
@@ -133,7 +132,7 @@ def sweep_bins(
     repeats: int = 1000,
     random_state: int = 0,
     progress: Progress | bool = True,
-) -> NDArray[np.int64]:
+) -> Integers:
     """Return the number of bins that the sweep chooses, shape (n, repeats) (paper 003, App. C)."""
     sizes = _several(n, "n")
     chosen = np.empty((len(sizes), repeats), dtype=np.int64)
@@ -149,8 +148,8 @@ class MissRates:
 
     tce: tuple[float, ...]
     n: tuple[int, ...]
-    rates: Floats
-    critical: Floats
+    rates: Array
+    critical: Array
 
 
 def miss_rate(
@@ -212,7 +211,7 @@ def _draws(
 
 def _many(
     estimator: str | Callable[..., float], edges: str | None, norm: int | str, options: dict[str, Any]
-) -> Callable[[Draw, tuple[Any, ...]], list[Floats]]:
+) -> Callable[[Draw, tuple[Any, ...]], list[Array]]:
     """Return a function from many samples to one row of estimates a number of bins."""
     if not callable(estimator):
         check_estimator(estimator, norm)
@@ -223,14 +222,14 @@ def _many(
         return _fast(str(estimator), edges or named[str(estimator)], norm)
     extra = {**options, **({} if edges is None else {"edges": edges})}
 
-    def rows(drawn: Draw, counts: tuple[Any, ...]) -> list[Floats]:
+    def rows(drawn: Draw, counts: tuple[Any, ...]) -> list[Array]:
         return [_one_by_one(estimator, drawn, norm, count, extra) for count in counts]
 
     return rows
 
 
-def _fast(name: str, edges: str, norm: int | str) -> Callable[[Draw, tuple[Any, ...]], list[Floats]]:
-    def rows(drawn: Draw, counts: tuple[Any, ...]) -> list[Floats]:
+def _fast(name: str, edges: str, norm: int | str) -> Callable[[Draw, tuple[Any, ...]], list[Array]]:
+    def rows(drawn: Draw, counts: tuple[Any, ...]) -> list[Array]:
         many = from_rows(drawn.scores, drawn.outcomes, drawn.complements)
         if name == "sweep":
             return [many.sweep(edges, norm)[0]] * len(counts)
@@ -243,7 +242,7 @@ def _fast(name: str, edges: str, norm: int | str) -> Callable[[Draw, tuple[Any, 
 
 def _one_by_one(
     estimator: str | Callable[..., float], drawn: Draw, norm: int | str, count: Any, extra: dict[str, Any]
-) -> Floats:
+) -> Array:
     if callable(estimator):
         pairs = zip(drawn.outcomes.astype(np.int64), drawn.scores, strict=True)
         return np.array([estimator(y, s, **extra) for y, s in pairs])

@@ -6,17 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 from scipy.optimize import minimize
 
 from ..errors import InvalidInput
 from ..metrics.views.forecasts import read
+from ..types import Array
 from .curves import GLM, inverse_links, transforms
 from .distributions import TINY, Beta
 from .scenario import Scenario
 
-Floats = NDArray[np.float64]
 # The pairs of link and transform that paper 003 considers (Table 2).
 FAMILIES = (("logit", "logit"), ("logit", "logflip"), ("logflip", "logflip"), ("log", "log"))
 TERMS = ("b0", "b1", "b0_b1")
@@ -51,12 +50,12 @@ def fit_beta(scores: Any, complements: Any = None) -> Beta:
     return _solve_beta(shares, logs, rounding, s)
 
 
-def _solve_beta(shares: tuple[float, float, float], logs: tuple[float, float], rounding: float, s: Floats) -> Beta:
+def _solve_beta(shares: tuple[float, float, float], logs: tuple[float, float], rounding: float, s: Array) -> Beta:
     mean, variance = s.mean(), max(s.var(), 1e-12)
     common = max(mean * (1 - mean) / variance - 1, 1e-2)
     start = np.log([max(mean * common, 1e-3), max((1 - mean) * common, 1e-3)])
 
-    def loss(v: Floats) -> float:
+    def loss(v: Array) -> float:
         a, b = np.exp(v)
         at_zero = shares[0] * np.log(max(special.betainc(a, b, rounding), TINY)) if shares[0] else 0.0
         at_one = shares[2] * np.log(max(special.betainc(b, a, rounding), TINY)) if shares[2] else 0.0
@@ -81,11 +80,11 @@ def fit_curves(outcomes: Any, scores: Any, complements: Any = None) -> list[Fitt
     return sorted(fitted, key=lambda f: f.aic)
 
 
-def _fit_curve(y: Floats, s: Floats, t: Floats, link: str, transform: str, terms: str) -> FittedCurve:
+def _fit_curve(y: Array, s: Array, t: Array, link: str, transform: str, terms: str) -> FittedCurve:
     x = transforms[transform](s, t)
     free = np.array(["b0" in terms, "b1" in terms])
 
-    def loss(v: Floats) -> float:
+    def loss(v: Array) -> float:
         b = np.zeros(2)
         b[free] = v
         c, flipped = inverse_links[link](b[0] + b[1] * x)

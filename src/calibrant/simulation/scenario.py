@@ -7,30 +7,28 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import root_scalar
 
 from ..errors import InvalidInput
+from ..types import Array, Integers, Mask
 from .curves import CalibrationCurve, Power
 from .distributions import TINY, ScoreDistribution, from_log_odds
-
-Floats = NDArray[np.float64]
 
 
 class Sampled(NamedTuple):
     """Outcomes and scores, in the order the metrics take them."""
 
-    y_true: NDArray[np.int64]
-    y_prob: Floats
+    y_true: Integers
+    y_prob: Array
 
 
 @dataclass(frozen=True, eq=False)
 class Draw:
     """Many samples at once: arrays of shape (repeats, n)."""
 
-    scores: Floats
-    complements: Floats
-    outcomes: NDArray[np.bool_]
+    scores: Array
+    complements: Array
+    outcomes: Mask
 
 
 @dataclass(frozen=True)
@@ -77,10 +75,10 @@ class Scenario:
         drawn = self.draw(1, n, np.random.default_rng(random_state))
         return Sampled(drawn.outcomes[0].astype(np.int64), drawn.scores[0])
 
-    def _gap_at(self, x: Floats) -> Floats:
+    def _gap_at(self, x: Array) -> Array:
         return self.curve.gap(*from_log_odds(x))
 
-    def _axis(self) -> Floats:
+    def _axis(self) -> Array:
         ends = self.distribution.support()
         return np.unique(np.concatenate([ends, (ends[1:] + ends[:-1]) / 2]))
 

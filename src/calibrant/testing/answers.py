@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..arrays import best_column
 from ..calibrator import Calibrator
+from ..types import Floats
 from .problems import Problem, distinct_rows, fitted, problem, require, sizes, worst_rows
 
 _ROWS = {2: 120, 3: 150, 10: 200, 1000: 9}  # nine rows are too few to be held out, which keeps 1,000 classes quick
@@ -16,7 +16,7 @@ def _problems(calibrator: Calibrator) -> list[Problem]:
     return [problem(_ROWS[k], k) for k in sizes(calibrator, tuple(_ROWS))]
 
 
-def require_distributions(p: NDArray[np.floating], shape: tuple[int, ...]) -> None:
+def require_distributions(p: Floats, shape: tuple[int, ...]) -> None:
     """Raise unless the rows lie on the simplex."""
     require(p.shape == shape, f"probabilities have the shape {p.shape}, not {shape}")
     require(
@@ -78,7 +78,7 @@ def keeps_what_it_promises(calibrator: Calibrator) -> None:
                 require_promise(promise, raw, map_.predict_proba(raw))
 
 
-def require_promise(promise: str, raw: NDArray[np.floating], p: NDArray[np.floating]) -> None:
+def require_promise(promise: str, raw: Floats, p: Floats) -> None:
     """Raise unless probabilities keep what "ranking" or "top label" promises of the raw scores."""
     best = best_column(p, raw)
     rows = np.arange(len(raw))
@@ -114,7 +114,7 @@ def answers_rows_alone_as_among_others(calibrator: Calibrator) -> None:
             require_same_rows(fitted(calibrator, scores, confused), np.concatenate([scores, data.other.astype(dtype)]))
 
 
-def require_same_rows(map_: Calibrator, rows: NDArray[np.floating]) -> None:
+def require_same_rows(map_: Calibrator, rows: Floats) -> None:
     """Raise unless a fitted map answers some rows as it does among all of them."""
     whole = map_.predict_proba(rows)
     for some in (*(slice(i, i + 1) for i in range(8)), slice(3, 10), slice(40, 101), slice(1, None)):

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..calibrator import Calibrator
 from ..errors import CalibrationWarning, InvalidInput
 from ..passes import Block, Data, in_memory, in_passes
 from ..passes.task import Answers, Task, run_tasks
+from ..types import Array, Integers
 from .problems import Problem, problem, require, sizes
 
 _ROWS = 600
@@ -55,7 +55,7 @@ class Scattered:
         return pickle.loads(pickle.dumps(answers))
 
 
-def _cuts(labels: NDArray[np.int64]) -> dict[str, list[NDArray[np.int64]]]:
+def _cuts(labels: Integers) -> dict[str, list[Integers]]:
     """Ways to cut rows into blocks: each a list of row numbers."""
     n = len(labels)
     whole, nothing = np.arange(n), np.zeros(0, dtype=np.int64)
@@ -70,7 +70,7 @@ def _cuts(labels: NDArray[np.int64]) -> dict[str, list[NDArray[np.int64]]]:
     }
 
 
-def scattered(data: Problem, rows: list[NDArray[np.int64]], k: int, seed: int = 0) -> Scattered:
+def scattered(data: Problem, rows: list[Integers], k: int, seed: int = 0) -> Scattered:
     """Return the problem's rows as workers have them."""
     block = Block(data.scores, data.labels, None, k)
     return Scattered([replace(block.take(part), part=number) for number, part in enumerate(rows)], seed=seed)
@@ -167,7 +167,7 @@ def _check_state(make: Callable[[], Any]) -> None:
         require(np.allclose(found, wanted, rtol=1e-9, atol=1e-12), f"{words}: {found} instead of {wanted}")
 
 
-def _updated(state: Any, labels: NDArray[np.int64], p: NDArray[np.float64]) -> Any:
+def _updated(state: Any, labels: Integers, p: Array) -> Any:
     changed = state.update(labels, p)
     return state if changed is None else changed
 

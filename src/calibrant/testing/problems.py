@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from ..calibrator import Calibrator
 from ..errors import CalibrationWarning, InvalidInput
-
-Array = NDArray[np.floating]
+from ..types import Floats
 
 
 def require(holds: Any, message: str) -> None:
@@ -31,9 +30,9 @@ def require_close(a: NDArray[Any], b: NDArray[Any], most: float, what: str) -> N
 class Problem:
     """Scores, labels and scores to predict for."""
 
-    scores: Array
+    scores: Floats
     labels: NDArray[Any]
-    other: Array
+    other: Floats
 
     def as_type(self, dtype: Any) -> Problem:
         """Return the same with scores of another precision."""
@@ -50,13 +49,13 @@ def problem(n: int, k: int, seed: int = 0) -> Problem:
     return Problem(2.5 * z[:n], labels, 2.5 * z[n:])
 
 
-def distinct_rows(k: int) -> Array:
+def distinct_rows(k: int) -> Floats:
     """Return rows without ties for which every sensible map has a clear answer."""
     generator = np.random.default_rng(7)
     return generator.permuted(np.tile(np.linspace(-3.0, 3.0, k), (40, 1)), axis=1)
 
 
-def worst_rows(k: int) -> Array:
+def worst_rows(k: int) -> Floats:
     """Return the scores that break careless arithmetic: huge, tied, constant, impossible classes."""
     generator = np.random.default_rng(1)
     rows = [

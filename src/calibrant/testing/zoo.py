@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Labels = NDArray[np.int64]
+from ..types import Array, Floats, Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,9 +17,9 @@ class Hostile:
     """A problem with a name: scores, labels, weights or None, the number of classes, and what the scores are."""
 
     name: str
-    scores: NDArray[np.floating]
-    labels: Labels
-    weights: NDArray[np.float64] | None = None
+    scores: Floats
+    labels: Integers
+    weights: Array | None = None
     inputs: str = "logits"
 
     @property
@@ -40,7 +40,7 @@ def hostile_problems() -> Iterator[Hostile]:
                 )
 
 
-def _noisy(generator: np.random.Generator, z: NDArray[Any], wrong: float = 0.1) -> Labels:
+def _noisy(generator: np.random.Generator, z: NDArray[Any], wrong: float = 0.1) -> Integers:
     other = generator.integers(0, z.shape[1], len(z))
     return np.where(generator.random(len(z)) < wrong, other, z.argmax(axis=1)).astype(np.int64)
 

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MissingExtra
+from ..types import Array, Floats, Integers
 from .adam import Adam
 from .sampling import Draw, Sampler
 
-Array = NDArray[np.float64]
 Progress = Callable[[int, int, float], None]
 _STEPS = 300, 5000  # at the least and at the most; in between twice the rows
 _RATE = 1e-2  # at the most; of few rows less, by the root of their number over
@@ -31,8 +31,8 @@ _LARGE = 10_000  # weights of Π from which threads share a step with gain
 
 
 def train_projection(
-    rows: NDArray[np.floating],
-    labels: NDArray[np.int64],
+    rows: Floats,
+    labels: Integers,
     weights: Array,
     start: Array,
     hidden: bool,
@@ -125,7 +125,7 @@ class Watch:
 class _Loss:
     """Mean log-loss of a batch under the class-wise kernel sums of its background."""
 
-    def __init__(self, rows: Any, labels: NDArray[np.int64], seed: int) -> None:
+    def __init__(self, rows: Any, labels: Integers, seed: int) -> None:
         self.rows, self.labels = rows, labels
         self.generator = import_module("torch").Generator(rows.device).manual_seed(seed)
         self.of = import_module(".kernel_loss", __package__).kernel_log_loss

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Rows = NDArray[np.int64]
+from ..types import Array, Integers
+
 _BATCH = 256
 _PER_CLASS = 20  # background rows a class (the paper's m)
 _BACKGROUND = 1000  # background rows at the most
@@ -19,16 +18,16 @@ _NOTHING = -1e4  # the logarithm of nothing: of a background row that is in the 
 class Draw:
     """Rows to predict with their weights, background rows, and the logarithm of what each of these counts (Eq. 12)."""
 
-    batch: Rows
+    batch: Integers
     weights: Array
-    background: Rows
+    background: Integers
     log_counts: Array
 
 
 class Sampler:
     """Draws batches and stratified backgrounds; a tenth of the rows is kept for checking."""
 
-    def __init__(self, labels: Rows, weights: Array, generator: np.random.Generator, batch: int = _BATCH) -> None:
+    def __init__(self, labels: Integers, weights: Array, generator: np.random.Generator, batch: int = _BATCH) -> None:
         self.labels, self.weights, self.generator = labels, weights, generator
         order = generator.permutation(len(labels))
         cut = max(1, min(2000, len(labels) // 10))
@@ -51,7 +50,7 @@ class Sampler:
         """Return the rows kept for checking, with one background for all checks."""
         return self.fixed
 
-    def _draw(self, batch: Rows) -> Draw:
+    def _draw(self, batch: Integers) -> Draw:
         many = np.minimum(self.sizes, self.per_class)
         places = np.repeat(self.starts, many) + _ranks(many)
         large = np.repeat(self.sizes > self.per_class, many)
@@ -67,7 +66,7 @@ class Sampler:
         return Draw(batch, weights / weights.sum(), background, np.maximum(log_counts, _NOTHING))
 
 
-def _ranks(counts: Rows) -> Rows:
+def _ranks(counts: Integers) -> Integers:
     """0 … c-1 for each count c, one after the other."""
     ends = np.cumsum(counts)
     return np.arange(int(ends[-1])) - np.repeat(ends - counts, counts)

@@ -5,24 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...cells.edges import make_edges
 from ...cells.pairs import Pairs
+from ...types import Array
 from ..estimators.binned import bin_sums
 from .net_benefit import check_threshold
 
-Floats = NDArray[np.float64]
 
-
-def _bins(pairs: Pairs, bins: Any, edges: Any) -> tuple[Floats, Floats, Floats]:
+def _bins(pairs: Pairs, bins: Any, edges: Any) -> tuple[Array, Array, Array]:
     """Share, mean score and frequency of each bin that has rows."""
     weight, score, outcome = bin_sums(pairs, make_edges(edges, bins, pairs))
     seen = weight > 0
     return weight[seen] / weight.sum(), score[seen] / weight[seen], outcome[seen] / weight[seen]
 
 
-def _regret(at: Floats, share: Floats, said: Floats, came: Floats) -> Floats:
+def _regret(at: Array, share: Array, said: Array, came: Array) -> Array:
     """h(v) = Σ share·|came - v| over the bins in which v lies between what was said and what came true."""
     low, high = np.minimum(said, came), np.maximum(said, came)
     between = (at[:, None] >= low) & (at[:, None] <= high)

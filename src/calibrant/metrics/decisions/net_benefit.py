@@ -7,15 +7,14 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...cells.pairs import Pairs, standard_error
 from ...errors import InvalidInput
+from ...types import Array
 from ..estimators.curves import plain
 from ..inference.intervals import check_confidence, deviations_of
 from ..views.forecasts import read, select
 
-Floats = NDArray[np.float64]
 THRESHOLDS = tuple(np.round(np.arange(1, 100) / 100, 2).tolist())
 
 
@@ -36,14 +35,14 @@ class DecisionCurve:
     confidence : float
     """
 
-    thresholds: Floats
-    net_benefit: Floats
-    low: Floats
-    high: Floats
-    treat_all: Floats
-    advantage: Floats
-    advantage_low: Floats
-    advantage_high: Floats
+    thresholds: Array
+    net_benefit: Array
+    low: Array
+    high: Array
+    treat_all: Array
+    advantage: Array
+    advantage_low: Array
+    advantage_high: Array
     confidence: float
 
     def to_dict(self) -> dict[str, Any]:
@@ -88,7 +87,7 @@ def net_benefit(
     return net_benefit_influence(pairs, threshold=threshold, prevalence=prevalence)[0]
 
 
-def net_benefit_influence(pairs: Pairs, *, threshold: Any, prevalence: float | None = None) -> tuple[float, Floats]:
+def net_benefit_influence(pairs: Pairs, *, threshold: Any, prevalence: float | None = None) -> tuple[float, Array]:
     """Return the net benefit, and what each row adds to it."""
     price = check_threshold(threshold) / (1 - float(threshold))
     acted = (pairs.scores >= threshold).astype(np.float64)

@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ... import _core
 from ...cells.edges import Edges, make_edges
 from ...cells.pairs import Pairs
+from ...types import Array
 from .norms import Norm
 
 
-def bin_sums(pairs: Pairs, edges: Edges) -> NDArray[np.float64]:
+def bin_sums(pairs: Pairs, edges: Edges) -> Array:
     """Return (3, bins): the sums of weights, of weighted scores and of weighted outcomes in each bin."""
     return _core.pair_bins(pairs.scores, pairs.outcomes, pairs.weights, edges)
 
 
-def binned_of(sums: NDArray[np.float64], norm: Norm) -> NDArray[np.float64]:
+def binned_of(sums: Array, norm: Norm) -> Array:
     """Binned error of (3, …, bins) sums of weights, scores and outcomes, one for each leading index."""
     gap = np.abs(sums[1] - sums[2])
     if norm == 1:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
 from ...errors import InvalidInput
 from ...parameters import AnyOf, Number, OneOf
+from ...types import Array
 from ..views.forecasts import Forecasts, read
 from .norms import Norm, check_norm
-
-Array = NDArray[np.float64]
 
 _BLOCK = 1024
 _CHOICES = np.geomspace(1e-4, 1.0, 17)

@@ -11,8 +11,8 @@ from scipy.special import expit, logit
 from ...arrays import inner
 from ...cells.logistic import LogisticFit, fit_logistic
 from ...cells.pairs import Pairs
+from ...types import Array
 
-Floats = NDArray[np.float64]
 UNKNOWN = 100.0  # a standard error beyond which nothing is known of a coefficient: outcomes are separable
 LOOSE = 10.0  # deviation of the prior of intercept and slope where outcomes are separable: it keeps the line finite
 
@@ -21,9 +21,9 @@ LOOSE = 10.0  # deviation of the prior of intercept and slope where outcomes are
 class Line:
     """A fitted line: its log-odds, weights and outcomes by cell (in rows), the fit, and whether a prior was needed."""
 
-    x: Floats
-    weights: Floats
-    outcomes: Floats
+    x: Array
+    weights: Array
+    outcomes: Array
     fit: LogisticFit
     with_slope: bool
     separable: bool = False
@@ -54,7 +54,7 @@ def line_of(pairs: Pairs, *, slope: bool = True) -> Line:
     return Line(x, weights, outcomes, loose, slope, separable=not constant, constant=constant)
 
 
-def line_covariance(pairs: Pairs, line: Line) -> tuple[Floats, Floats]:
+def line_covariance(pairs: Pairs, line: Line) -> tuple[Array, Array]:
     """Return the covariance of the coefficients where rows of a cluster may depend, and each one's degrees of freedom.
 
     The jackknife over clusters in one step (CR3): (G-1)/G·Σ_g d_g d_gᵀ with d_g = (H - H_g)⁻¹u_g, what the line moves
@@ -79,7 +79,7 @@ def line_covariance(pairs: Pairs, line: Line) -> tuple[Floats, Floats]:
     return (count - 1) / count * moved.T @ moved, np.maximum(freedom, 1.0 if count > 1 else 0.0)
 
 
-def _by_cluster(rows: Floats, place: NDArray[np.intp]) -> Floats:
+def _by_cluster(rows: Array, place: NDArray[np.intp]) -> Array:
     return np.stack([np.bincount(place, column).astype(np.float64) for column in rows.T], axis=1)
 
 

@@ -6,17 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from ...cells.isotonic import isotonic_levels
 from ...cells.pairs import Cells, Pairs, standard_error
 from ...errors import InvalidInput
 from ...parameters import generator
+from ...types import Array, Integers
 from .norms import Norm, check_norm
 
-Floats = NDArray[np.float64]
-Curve = Callable[[Cells, Floats], Floats]  # fitted on cells, and its values at scores
+Curve = Callable[[Cells, Array], Array]  # fitted on cells, and its values at scores
 
 
 @dataclass(frozen=True)
@@ -123,13 +122,13 @@ def crossfit_of(
     return CrossFit(int(norm), mean, float(np.sqrt(max(0.0, second - first**2) / rows)), rows, gap_error)
 
 
-def _dealt_clusters(clusters: NDArray[np.int64], folds: int, random_state: int) -> NDArray[np.int64]:
+def _dealt_clusters(clusters: Integers, folds: int, random_state: int) -> Integers:
     """Return the fold of each row: clusters are dealt whole, so that a curve is judged on some it has not seen."""
     count = int(clusters.max()) + 1
     return generator(random_state).permutation(count)[clusters] % folds
 
 
-def _sums_by_fold(pairs: Pairs, dealt: NDArray[np.int64], folds: int) -> tuple[Floats, Floats]:
+def _sums_by_fold(pairs: Pairs, dealt: Integers, folds: int) -> tuple[Array, Array]:
     cells = pairs.cells
     place = dealt * len(cells.scores) + np.searchsorted(cells.scores, pairs.scores).clip(0, len(cells.scores) - 1)
     w = pairs.weight_array
@@ -138,7 +137,7 @@ def _sums_by_fold(pairs: Pairs, dealt: NDArray[np.int64], folds: int) -> tuple[F
     return weights, outcomes
 
 
-def deal(cells: Cells, folds: int, random_state: int) -> tuple[Floats, Floats]:
+def deal(cells: Cells, folds: int, random_state: int) -> tuple[Array, Array]:
     """Return each fold's weight and outcomes in each cell, both of shape (folds, cells)."""
     rng = generator(random_state)
     if not _whole(cells.weights, cells.outcomes):
@@ -156,11 +155,11 @@ def deal(cells: Cells, folds: int, random_state: int) -> tuple[Floats, Floats]:
     return sizes.astype(np.float64), events.astype(np.float64)
 
 
-def _whole(*arrays: Floats) -> bool:
+def _whole(*arrays: Array) -> bool:
     return all((a == np.floor(a)).all() and a.max(initial=0) < 1e9 for a in arrays)
 
 
-def _left_out(cells: Cells, weights: Floats, outcomes: Floats, curve: Curve | None) -> Floats:
+def _left_out(cells: Cells, weights: Array, outcomes: Array, curve: Curve | None) -> Array:
     """Curve of everything but one fold, at every score; the scores themselves where nothing else is left."""
     rest = cells.weights - weights
     known = rest > 0

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...cells.pairs import Pairs, is_whole
+from ...types import Array
 from .norms import Norm, check_norm
 
-Floats = NDArray[np.float64]
 
-
-def walk(pairs: Pairs) -> Floats:
+def walk(pairs: Pairs) -> Array:
     """Return the running sum C_j = Σ_{i≤j} w(y - s)/Σw over sorted scores, from C₀ = 0; ties enter together."""
     cells = pairs.cells
     found = np.zeros(len(cells.scores) + 1)

@@ -6,30 +6,28 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...cells.edges import make_edges
 from ...cells.isotonic import isotonic_levels
 from ...cells.logit_spline import logit_spline
 from ...cells.pairs import Pairs
+from ...types import Array
 from ..inference.intervals import frequency_interval
 from ..views.forecasts import read, select
 from .binned import bin_sums
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class BinnedCurve:
     """Bins that are not empty, in order: their edges, weight, mean score, frequency and its interval."""
 
-    left: Floats
-    right: Floats
-    weight: Floats
-    score: Floats
-    frequency: Floats
-    low: Floats
-    high: Floats
+    left: Array
+    right: Array
+    weight: Array
+    score: Array
+    frequency: Array
+    low: Array
+    high: Array
     confidence: float
     method: str
 
@@ -38,13 +36,13 @@ class BinnedCurve:
 class IsotonicCurve:
     """The isotonic (CORP) estimate: steps at ``level`` from score ``left`` to ``right``, with the weight of each."""
 
-    left: Floats
-    right: Floats
-    weight: Floats
-    score: Floats
-    level: Floats
-    low: Floats
-    high: Floats
+    left: Array
+    right: Array
+    weight: Array
+    score: Array
+    level: Array
+    low: Array
+    high: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +62,8 @@ class ReliabilityCurve:
     view: str
     binned: BinnedCurve
     isotonic: IsotonicCurve
-    edges: Floats
-    counts: Floats
+    edges: Array
+    counts: Array
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists and numbers."""
@@ -79,12 +77,12 @@ class SmoothCurve:
     ``yes`` and ``no`` are histograms of the scores of what happened and of what did not, over 50 bins of equal width.
     """
 
-    score: Floats
-    frequency: Floats
-    low: Floats
-    high: Floats
-    yes: Floats
-    no: Floats
+    score: Array
+    frequency: Array
+    low: Array
+    high: Array
+    yes: Array
+    no: Array
     confidence: float
     smoother: str = "spline"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from ...cells.edges import make_edges
 from ...cells.pairs import Pairs
 from ...errors import InvalidInput
+from ...types import Array
 from .binned import bin_sums
 from .norms import Norm, check_norm
 
@@ -30,7 +30,7 @@ def debiased(pairs: Pairs, *, norm: Norm = 2, bins: Any = 15, edges: Any = "equa
     return float(debiased_of(bin_sums(pairs, make_edges(edges, bins, pairs)), norm))
 
 
-def debiased_of(sums: NDArray[np.float64], norm: Norm) -> NDArray[np.float64]:
+def debiased_of(sums: Array, norm: Norm) -> Array:
     """Debiased error of (3, …, bins) sums of weights, scores and outcomes, one for each leading index."""
     check_norm(norm, (1, 2))
     total = sums[0].sum(axis=-1)
@@ -51,7 +51,7 @@ def debiased_of(sums: NDArray[np.float64], norm: Norm) -> NDArray[np.float64]:
     return np.maximum(0.0, parts.sum(axis=-1, where=counted) / total)
 
 
-def _folded_mean(mean: NDArray[np.float64], deviation: NDArray[np.float64]) -> NDArray[np.float64]:
+def _folded_mean(mean: Array, deviation: Array) -> Array:
     """E|mean + deviation·Z| of a standard normal Z."""
     z = np.divide(mean, deviation, out=np.zeros_like(mean), where=deviation > 0)
     folded = deviation * np.sqrt(2 / np.pi) * np.exp(-(z**2) / 2) + mean * (1 - 2 * ndtr(-z))

@@ -6,19 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...arrays import inner
 from ...cells.pairs import Pairs
+from ...types import Array
 from .smoothers import smoothed
-
-Floats = NDArray[np.float64]
-
 
 GAPS = ("ici", "e50", "e90", "emax")
 
 
-def summed_up(gaps: Floats, share: Floats) -> tuple[float, ...]:
+def summed_up(gaps: Array, share: Array) -> tuple[float, ...]:
     """Return mean, median, 90 % quantile and maximum of gaps.
 
     Quantiles are of type 7: rank (n - 1)·q, where weights are numbers of rows up to a factor.

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...arrays import inner
 from ...cells.pairs import Cells, Pairs
 from ...errors import InvalidInput
 from ...parameters import AnyOf, Number, OneOf
+from ...types import Array
 from .norms import Norm, check_norm
 from .triweight import triweight_sums
-
-Array = NDArray[np.float64]
 
 _PLACES = 8192
 _NARROWEST = 1e-3

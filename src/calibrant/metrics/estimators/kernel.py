@@ -6,15 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from ...cells.pairs import is_whole
 from ...errors import InvalidInput
 from ...parameters import AnyOf, Number, OneOf, is_one_of
+from ...types import Array
 from ..views.forecasts import Forecasts, read
-
-Array = NDArray[np.float64]
 
 _BLOCK = 1024
 _BANDWIDTH = AnyOf(OneOf("median"), Number(0.0, np.inf, open_low=True))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...arrays import inner
 from ...errors import InvalidInput
 from ...parameters import is_one_of
+from ...types import Array
 
 Norm: TypeAlias = Literal[1, 2, "max"]
 
@@ -20,7 +20,7 @@ def check_norm(norm: object, allowed: tuple[object, ...] = (1, 2, "max")) -> Non
         raise InvalidInput("no such norm", seen=repr(norm), allowed=" or ".join(map(repr, allowed)))
 
 
-def norm_of(share: NDArray[np.float64], gap: NDArray[np.float64], norm: Norm) -> float:
+def norm_of(share: Array, gap: Array, norm: Norm) -> float:
     """Return (Σ share·gap^norm)^(1/norm), the largest gap for "max"; shares sum to one."""
     if len(gap) == 0:
         return 0.0

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import CubicHermiteSpline
 from scipy.special import expit
 
@@ -15,9 +14,9 @@ from ...cells.logit_spline import LogitSpline, _odds, logit_spline
 from ...cells.pairs import Cells, Pairs
 from ...errors import InvalidInput
 from ...parameters import is_one_of
+from ...types import Array
 
-Floats = NDArray[np.float64]
-Curve = Callable[[Floats], Floats]
+Curve = Callable[[Array], Array]
 # Harrell's quantiles of the knots.
 _RCS = {3: (0.1, 0.5, 0.9), 4: (0.05, 0.35, 0.65, 0.95), 5: (0.05, 0.275, 0.5, 0.725, 0.95)}
 
@@ -42,30 +41,30 @@ def smoothed(pairs: Pairs, smoother: str = "spline", like: Any = None) -> Any:
 class _Places:
     """A curve through places, linear between."""
 
-    def __init__(self, places: Floats, values: Floats) -> None:
+    def __init__(self, places: Array, values: Array) -> None:
         self.places, self.values = places, values
 
-    def at(self, scores: Floats) -> Floats:
+    def at(self, scores: Array) -> Array:
         return np.interp(scores, self.places, self.values)
 
 
 class _Cubes:
     """A curve through places with given values and slopes, cubic between."""
 
-    def __init__(self, places: Any, values: Floats, slopes: Floats) -> None:
+    def __init__(self, places: Any, values: Array, slopes: Array) -> None:
         self.curve = CubicHermiteSpline(places, values, slopes)
 
-    def at(self, scores: Floats) -> Floats:
+    def at(self, scores: Array) -> Array:
         return self.curve(scores)
 
 
 class _Restricted:
     """A restricted cubic spline of the log-odds."""
 
-    def __init__(self, knots: Floats, theta: Floats) -> None:
+    def __init__(self, knots: Array, theta: Array) -> None:
         self.knots, self.theta = knots, theta
 
-    def at(self, scores: Floats) -> Floats:
+    def at(self, scores: Array) -> Array:
         return expit(_restricted_basis(_odds(scores), self.knots) @ self.theta)
 
 
@@ -164,7 +163,7 @@ def _rcs(count: int) -> Callable[[Pairs, Any], _Restricted]:
     return fit
 
 
-def _weighted_quantiles(x: Floats, w: Floats, at: Floats) -> Floats:
+def _weighted_quantiles(x: Array, w: Array, at: Array) -> Array:
     """Quantiles of type 7: rank (n - 1)·q among the rows."""
     ends = np.cumsum(w)
     rank = at * (ends[-1] - 1)
@@ -172,13 +171,13 @@ def _weighted_quantiles(x: Floats, w: Floats, at: Floats) -> Floats:
     return low + (rank - np.floor(rank)) * (high - low)
 
 
-def _restricted_basis(x: Floats, knots: Floats) -> Floats:
+def _restricted_basis(x: Array, knots: Array) -> Array:
     """1, x and Harrell's truncated cubes, scaled by the square of the knots' range."""
     last, before = knots[-1], knots[-2]
     scale = max((last - knots[0]) ** 2, 1e-12)
     apart = max(last - before, 1e-12)
 
-    def cube(t: float) -> Floats:
+    def cube(t: float) -> Array:
         return np.maximum(x - t, 0.0) ** 3
 
     bends = [

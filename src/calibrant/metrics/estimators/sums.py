@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ... import _core
 from ...cells.edges import Edges
 from ...cells.summed import binned_classes
 from ...errors import InvalidInput
 from ...threads import get_threads
+from ...types import Array
 from ..views.blocks import CellForecasts
 from ..views.forecasts import select
 from ..views.thresholds import Threshold, threshold_values
@@ -21,13 +21,13 @@ from .debiased import debiased_of
 from .norms import Norm, norm_of
 
 # What turns (3, groups, bins) sums into an error for each group, for the estimators that need nothing else.
-FROM_SUMS: dict[str, Callable[[NDArray[np.float64], Norm], NDArray[np.float64]]] = {
+FROM_SUMS: dict[str, Callable[[Array, Norm], Array]] = {
     "binned": binned_of,
     "debiased": debiased_of,
 }
 
 
-def group_sums(forecasts: Any, view: Any, edges: Edges, threshold: Threshold = None) -> NDArray[np.float64]:
+def group_sums(forecasts: Any, view: Any, edges: Edges, threshold: Threshold = None) -> Array:
     """Return (3, groups, bins) sums of weights, scores and outcomes, in one pass over the rows.
 
     A group is a class in the class-wise view; there is one group in the others.
@@ -48,12 +48,12 @@ def group_sums(forecasts: Any, view: Any, edges: Edges, threshold: Threshold = N
     return _core.class_bins(*rows, edges, floors, get_threads())
 
 
-def error_from_sums(sums: NDArray[np.float64], estimator: str, norm: Norm) -> float:
+def error_from_sums(sums: Array, estimator: str, norm: Norm) -> float:
     """Return the power mean over groups of their errors; groups without rows are left out."""
     return power_mean(FROM_SUMS[estimator](sums[:, sums[0].sum(axis=1) > 0], norm), norm)
 
 
-def power_mean(errors: Sequence[float] | NDArray[np.float64], norm: Norm) -> float:
+def power_mean(errors: Sequence[float] | Array, norm: Norm) -> float:
     """Return the mean over classes in the order of the norm.
 
     For norm 1 the mean (Kull et al. 2019), for norm 2 the root mean square (the marginal calibration error of Kumar et

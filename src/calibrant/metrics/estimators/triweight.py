@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ... import _core
-
-Array = NDArray[np.float64]
+from ...types import Array
 
 
 def triweight_sums(places: Array, points: Array, weights: Array, h: float) -> Array:

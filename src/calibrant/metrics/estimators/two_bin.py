@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...cells.pairs import Pairs
+from ...types import Array
 from .cumulative import deviation, walk
 from .norms import Norm, check_norm
-
-Floats = NDArray[np.float64]
 
 
 def averaged_two_bin(pairs: Pairs, *, norm: Norm = 2) -> float:
@@ -23,7 +21,7 @@ def averaged_two_bin(pairs: Pairs, *, norm: Norm = 2) -> float:
     return float(two_bin_of(pairs.cells.scores, walk(pairs)[None, :], norm)[0])
 
 
-def two_bin_of(scores: Floats, walks: Floats, norm: Norm = 2) -> Floats:
+def two_bin_of(scores: Array, walks: Array, norm: Norm = 2) -> Array:
     """Return the error of running sums of residuals, one a row: (r, cells + 1)."""
     steps = np.diff(np.r_[0.0, scores, 1.0])
     rest = walks[:, -1:] - walks

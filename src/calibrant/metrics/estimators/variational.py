@@ -6,25 +6,23 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...cells.pairs import Cells, Pairs
 from ...errors import InvalidInput
 from ...parameters import is_one_of
+from ...types import Array
 from .crossfit import CrossFit, Curve, crossfit_of
 from .smoothers import smoothed
 
-Floats = NDArray[np.float64]
 
-
-def _curve(smoother: str, known: dict[Any, Floats]) -> Curve:
-    def fitted(rest: Cells, at: Floats) -> Floats:
+def _curve(smoother: str, known: dict[Any, Array]) -> Curve:
+    def fitted(rest: Cells, at: Array) -> Array:
         key = rest.weights.tobytes(), rest.outcomes.tobytes()
         if key not in known:
             known[key] = made(rest, at)
         return known[key]
 
-    def made(rest: Cells, at: Floats) -> Floats:
+    def made(rest: Cells, at: Array) -> Array:
         scores, ones = np.tile(rest.scores, 2), np.repeat([1.0, 0.0], len(rest.scores))
         pairs = Pairs(scores, ones, np.r_[rest.outcomes, np.maximum(rest.weights - rest.outcomes, 0.0)])
         return smoothed(pairs, smoother).at(at)
@@ -39,7 +37,7 @@ def variational_of(
     folds: int = 5,
     random_state: int = 0,
     side: str | None = None,
-    known: dict[Any, Floats] | None = None,
+    known: dict[Any, Array] | None = None,
 ) -> CrossFit:
     """Return the mean of sign(ĝ(s) - s)·(y - s) over rows, ĝ fitted on the other folds, with its standard error.
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...cells.edges import bin_index, equal_width
 from ...cells.pairs import is_whole
+from ...types import Array, Floats, Integers
 from ..estimators.binned import binned_of
 from ..estimators.sums import group_sums
 from ..views.blocks import CellForecasts
@@ -18,7 +18,6 @@ from .cumulative_test import cumulative_pvalue
 from .intervals import drawn_pvalue
 from .kernel_test import drawn_labels, label_steps
 
-Floats = NDArray[np.float64]
 # Entries of one block of rows: some tens of megabytes.
 BLOCK = 4_000_000
 MANY = 20  # rows a class in clusters from which random signs raised 4 to 7 %
@@ -58,7 +57,7 @@ def class_wise_pvalue(forecasts: Any, resamples: int, rng: np.random.Generator, 
     return drawn_pvalue(float(value), null)
 
 
-def _uniforms(forecasts: Forecasts, resamples: int, rng: np.random.Generator) -> Callable[[NDArray[np.int64]], Floats]:
+def _uniforms(forecasts: Forecasts, resamples: int, rng: np.random.Generator) -> Callable[[Integers], Array]:
     """Return how uniform numbers of some rows are drawn, shape (resamples, rows).
 
     A row takes its cluster's number by chance. The share of pairs of rows that both do is the sum of products of
@@ -71,7 +70,7 @@ def _uniforms(forecasts: Forecasts, resamples: int, rng: np.random.Generator) ->
     said = np.stack([np.bincount(own, column, count) for column in p.T], axis=1)
     constant = (said**2).sum() - (p**2).sum() - n
 
-    def products(labels: NDArray[np.int64]) -> float:
+    def products(labels: Integers) -> float:
         together = np.unique(own * k + labels, return_counts=True)[1]
         return float((together**2).sum() + 2 * (p[np.arange(n), labels] - said[own, labels]).sum() + constant)
 
@@ -79,14 +78,14 @@ def _uniforms(forecasts: Forecasts, resamples: int, rng: np.random.Generator) ->
     share = np.clip(products(forecasts.labels) / full, 0.0, 1.0) if full > 0 else 0.0
     common = rng.random((resamples, count))
 
-    def drawn(rows: NDArray[np.int64]) -> Floats:
+    def drawn(rows: Integers) -> Array:
         takes, alone = rng.random((2, resamples, len(rows)))
         return np.where(takes < np.sqrt(share), common[:, own[rows]], alone)
 
     return drawn
 
 
-def _counts(p: NDArray[np.floating], weights: Floats, edges: Floats, uniforms: Floats) -> Floats:
+def _counts(p: Floats, weights: Array, edges: Array, uniforms: Array) -> Array:
     """Return the weight of drawn labels by class and bin, of shape (resamples, classes, bins)."""
     k, bins, resamples = p.shape[1], len(edges) - 1, len(uniforms)
     labels = drawn_labels(label_steps(p.astype(np.float64)), uniforms)
@@ -97,7 +96,7 @@ def _counts(p: NDArray[np.floating], weights: Floats, edges: Floats, uniforms: F
     return counts.reshape(resamples, k, bins).astype(np.float64)
 
 
-def _flipped(forecasts: Forecasts, edges: Floats, resamples: int, rng: np.random.Generator) -> Floats:
+def _flipped(forecasts: Forecasts, edges: Array, resamples: int, rng: np.random.Generator) -> Array:
     """Return gaps by class and bin with the residuals of each cluster flipped at random: (resamples, classes, bins)."""
     p, bins, k = forecasts.probabilities, len(edges) - 1, len(forecasts.classes)
     clusters = forecasts.clusters
@@ -112,7 +111,7 @@ def _flipped(forecasts: Forecasts, edges: Floats, resamples: int, rng: np.random
     return found
 
 
-def _mean_errors(weight: Floats, gaps: Floats) -> Floats:
+def _mean_errors(weight: Array, gaps: Array) -> Array:
     """Return the mean over classes that have rows, of gaps of shape (…, classes, bins)."""
     some = weight.sum(axis=-1) > 0
     errors = binned_of(np.stack(np.broadcast_arrays(weight[some], gaps[..., some, :], np.zeros(1))), 1)

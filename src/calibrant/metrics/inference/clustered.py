@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtrc
 
 from ...cells.pairs import Pairs
+from ...types import Array, Integers
 from .intervals import drawn_pvalue
 
-Floats = NDArray[np.float64]
 MANY = 200.0  # Σs(1-s) over the design effect from which the sandwich's χ² raised 4 to 6 %
 BLOCK = 2_000_000  # entries of drawn residuals at once
 MOST_DRAWN = 10_000  # rows or clusters beyond which Rao's statistic is χ² enough, and drawing would cost seconds
@@ -43,24 +42,24 @@ class Clustered:
     """
 
     pairs: Pairs
-    order: NDArray[np.int64]
-    first: NDArray[np.int64]
+    order: Integers
+    first: Integers
 
     @cached_property
-    def residuals(self) -> Floats:
+    def residuals(self) -> Array:
         """What was seen: w(y - s)."""
         return self.pairs.weight_array * (self.pairs.outcomes - self.pairs.scores)
 
-    def sums(self, rows: Floats) -> Floats:
+    def sums(self, rows: Array) -> Array:
         """Add up a number a row (the last axis) by cluster."""
         return np.add.reduceat(rows[..., self.order], self.first, axis=-1)
 
-    def alone(self, design: Floats) -> Floats:
+    def alone(self, design: Array) -> Array:
         """Return the covariance of Σ w(y - s)d if rows were independent."""
         w, s = self.pairs.weight_array, self.pairs.scores
         return (design * (w**2 * s * (1 - s))[:, None]).T @ design
 
-    def together(self, design: Floats) -> Floats:
+    def together(self, design: Array) -> Array:
         """Return what is added to it where rows of a cluster share all: Σ_{i≠j} dᵢdⱼᵀwᵢwⱼ(min(sᵢ, sⱼ) - sᵢsⱼ)."""
         s = self.pairs.scores[self.order]
         d = (design * self.pairs.weight_array[:, None])[self.order]
@@ -78,7 +77,7 @@ class Clustered:
         alone, added = float(self.alone(ones)[0, 0]), float(self.together(ones)[0, 0])
         return alone, added if added > 1e-9 * alone else 0.0  # clusters of one row add nothing but rounding
 
-    def share_of(self, residuals: Floats) -> Floats:
+    def share_of(self, residuals: Array) -> Array:
         """Return ρ of residuals, shape (…, n): products of different rows of a cluster over what ρ = 1 would give."""
         added = self._whole[1]
         if added == 0:
@@ -94,7 +93,7 @@ class Clustered:
         w, s = self.pairs.weight_array, self.pairs.scores
         return float((w * s * (1 - s)).sum()) * self.pairs.rows / self.pairs.total < MANY * effect
 
-    def drawn(self, resamples: int, rng: np.random.Generator) -> Iterator[Floats]:
+    def drawn(self, resamples: int, rng: np.random.Generator) -> Iterator[Array]:
         """Yield outcomes times weights under calibration, in blocks of shape (r, n); a flipped one is w(2s - y)."""
         w, s, n = self.pairs.weight_array, self.pairs.scores, self.pairs.n
         seen = w * self.pairs.outcomes
@@ -109,7 +108,7 @@ class Clustered:
             decides = np.where(rng.random((size, n)) < chance, common, rng.random((size, n)))
             yield w * (decides < s)
 
-    def spread(self, design: Floats, residuals: Floats) -> Floats:
+    def spread(self, design: Array, residuals: Array) -> Array:
         """Return the covariance of Σ w(y - s)d as each of many residuals tell it, shape (r or 1, d, d).
 
         Of few events by the share that their rows have in common; of many by the sandwich, which no sign changes.
@@ -121,7 +120,7 @@ class Clustered:
 
 
 def clustered_score(
-    pairs: Pairs, design: Floats, resamples: int, rng: np.random.Generator
+    pairs: Pairs, design: Array, resamples: int, rng: np.random.Generator
 ) -> tuple[float, float, float]:
     """Return Rao's statistic uᵀV⁻¹u of u = Σ w(y - s)d of clusters, its p-value, and the smallest that was possible.
 
@@ -137,7 +136,7 @@ def clustered_score(
     return seen, drawn_pvalue(seen, null), 1 / (1 + resamples)
 
 
-def _rao(known: Clustered, design: Floats) -> tuple[Callable[[Floats], Floats], int]:
+def _rao(known: Clustered, design: Array) -> tuple[Callable[[Array], Array], int]:
     """Return the statistic of many residuals, and its degrees of freedom.
 
     Of few events V = A + ρB: in coordinates z in which A is the identity and B diagonal, it is Σz²/(1 + ρb).
@@ -149,13 +148,13 @@ def _rao(known: Clustered, design: Floats) -> tuple[Callable[[Floats], Floats], 
     values, vectors = np.linalg.eigh(whiten.T @ known.together(design) @ whiten)
     turned, added = design @ (whiten @ vectors), np.maximum(values, 0.0)
 
-    def statistic(residuals: Floats) -> Floats:
+    def statistic(residuals: Array) -> Array:
         return ((residuals @ turned) ** 2 / (1 + known.share_of(residuals)[:, None] * added)).sum(axis=1)
 
     return statistic, whiten.shape[1]
 
 
-def _whitened(matrix: Floats) -> Floats:
+def _whitened(matrix: Array) -> Array:
     """Return W with WᵀMW = 1 of the directions in which M is not zero."""
     values, vectors = np.linalg.eigh(matrix)
     real = values > 1e-10 * max(float(values.max()), 1e-300)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from ...cells.pairs import Cells, Pairs, is_whole
+from ...types import Array, Integers
 from ..estimators.cumulative import deviation, ecce, ks
 from ..estimators.norms import Norm
 from ..estimators.two_bin import averaged_two_bin, two_bin_of
@@ -16,7 +16,6 @@ from .clustered import clusters_of
 from .intervals import drawn_pvalue
 from .replicates import prefix
 
-Floats = NDArray[np.float64]
 _TERMS = np.arange(60)  # of the series: more than enough on either side of the point where they meet
 _TAIL = 3.0  # beyond this many deviations one term of the other series is enough
 _BLOCK = 2_000_000  # entries of drawn outcomes at once
@@ -76,13 +75,13 @@ def _places(cells: Cells) -> float:
     return float(v.sum() ** 2 / (v @ v))
 
 
-def _clustered(pairs: Pairs, statistic: str, resamples: int, rng: np.random.Generator) -> tuple[float, Floats]:
+def _clustered(pairs: Pairs, statistic: str, resamples: int, rng: np.random.Generator) -> tuple[float, Array]:
     """Return how far the walk strays, in deviations of its end as its own residuals tell them: seen, and drawn."""
     pairs = pairs.take(pairs.order)
     known, ones = clusters_of(pairs), np.ones((pairs.n, 1))
     first, said = _starts(pairs.scores), pairs.weight_array * pairs.scores
 
-    def strayed(residuals: Floats) -> Floats:
+    def strayed(residuals: Array) -> Array:
         walks = prefix(np.add.reduceat(residuals, first, axis=1))
         return _strayed(walks, statistic) / np.sqrt(np.maximum(known.spread(ones, residuals)[:, 0, 0], 1e-300))
 
@@ -90,25 +89,25 @@ def _clustered(pairs: Pairs, statistic: str, resamples: int, rng: np.random.Gene
     return float(strayed(known.residuals[None])[0]), np.concatenate(null)
 
 
-def _strayed(walks: Floats, statistic: str) -> Floats:
+def _strayed(walks: Array, statistic: str) -> Array:
     return np.ptp(walks, axis=1) if statistic == "ecce" else np.abs(walks).max(axis=1)
 
 
-def null_walks(pairs: Pairs, resamples: int, rng: np.random.Generator) -> Iterator[Floats]:
+def null_walks(pairs: Pairs, resamples: int, rng: np.random.Generator) -> Iterator[Array]:
     """Yield running sums of residuals under calibration, in blocks of shape (r, cells + 1)."""
     said, total = pairs.cells.weights * pairs.cells.scores, pairs.total
     for outcomes in drawn_outcomes(pairs, resamples, rng):
         yield prefix(outcomes - said) / total
 
 
-def drawn_sums(pairs: Pairs, design: Floats, resamples: int, rng: np.random.Generator) -> Floats:
+def drawn_sums(pairs: Pairs, design: Array, resamples: int, rng: np.random.Generator) -> Array:
     """Return Σ w(y - s)d of outcomes drawn from the scores, on which alone a row's d depends."""
     own = design[pairs.order[_starts(pairs.scores[pairs.order])]]
     said = pairs.cells.weights * pairs.cells.scores
     return np.concatenate([(outcomes - said) @ own for outcomes in drawn_outcomes(pairs, resamples, rng)])
 
 
-def drawn_outcomes(pairs: Pairs, resamples: int, rng: np.random.Generator) -> Iterator[Floats]:
+def drawn_outcomes(pairs: Pairs, resamples: int, rng: np.random.Generator) -> Iterator[Array]:
     """Yield outcomes under calibration, times weights, summed by cell: blocks of shape (r, cells).
 
     Outcomes are drawn from the scores; those of clusters as `clustered` says. A whole weight is a number of rows.
@@ -134,7 +133,7 @@ def drawn_outcomes(pairs: Pairs, resamples: int, rng: np.random.Generator) -> It
             yield np.add.reduceat((rng.random((size, pairs.n), dtype=np.float32) < s) * w, first, axis=1)
 
 
-def _starts(scores: Floats) -> NDArray[np.int64]:
+def _starts(scores: Array) -> Integers:
     """Return where a new score begins, of sorted ones."""
     return np.flatnonzero(np.r_[True, scores[1:] != scores[:-1]])
 

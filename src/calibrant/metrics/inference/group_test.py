@@ -7,18 +7,16 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtrc, expit, logit
 
 from ...cells.pairs import Pairs, is_whole, standard_error
+from ...types import Integers
 from ..estimators.cox import line_of
 from ..estimators.cumulative import deviation, ecce
 from .clustered import clustered_score, clusters_of
 from .cumulative_test import SMALL, cumulative_pvalue
 from .intervals import deviations_of
 from .testing import CalibrationTest
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -105,7 +103,7 @@ def natural(name: str) -> tuple[float, list[tuple[int, str]]]:
 
 
 def group_findings(
-    pairs: Pairs, places: NDArray[np.int64], names: list[str], confidence: float, resamples: int, rng: Any
+    pairs: Pairs, places: Integers, names: list[str], confidence: float, resamples: int, rng: Any
 ) -> GroupFindings:
     """Judge each group of pairs with an interval that knows how many groups were looked at."""
     each = [pairs.take(places == place).counted() for place in range(len(names))]
@@ -151,7 +149,7 @@ def _row(name: str, pairs: Pairs, scale: float, level: float, count: int, resamp
 
 
 def groups_differ(
-    pairs: Pairs, places: NDArray[np.int64], count: int, resamples: int = 1000, rng: Any = None
+    pairs: Pairs, places: Integers, count: int, resamples: int = 1000, rng: Any = None
 ) -> CalibrationTest:
     """Test that all groups share one line: the score test of an intercept and a slope of their own.
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from numbers import Real
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import betaincinv, ndtri
 
 from ...errors import InvalidInput
 from ...parameters import Integer
+from ...types import Array
 
 _MOST_RESAMPLES = 100_000  # a p-value of 1e-5
 
-Floats = NDArray[np.float64]
 _RATES = ("clopper-pearson", "log-normal")  # methods of figures that are no errors
 BIASED = "chance alone raises this estimate; the interval is for the true value, corrected for that"
 
@@ -131,7 +131,7 @@ def check_resamples(resamples: object, least: int) -> None:
         raise InvalidInput("resamples is not valid", seen=repr(resamples)[:40], allowed=allowed)
 
 
-def drawn_pvalue(seen: float, null: Floats) -> float:
+def drawn_pvalue(seen: float, null: Array) -> float:
     """Return the mid-p of a statistic among drawn ones: (1 + #{larger} + #{equal}/2)/(1 + #{drawn}).
 
     Where few sets of outcomes are possible, many that are drawn equal the one seen: counted whole, the sweep's test
@@ -151,7 +151,7 @@ def deviations_of(confidence: float) -> float:
 
 def frequency_interval(
     events: ArrayLike, counts: ArrayLike, *, confidence: float = 0.95, method: str = "wilson"
-) -> tuple[Floats, Floats]:
+) -> tuple[Array, Array]:
     """Return lower and upper limits of a probability of which ``events`` of ``counts`` trials were seen.
 
     Parameters

@@ -8,14 +8,12 @@ taken with the same ΦΦᵀ, so the test is exact however few the columns are.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from ...types import Array, Integers
 from ..estimators.kernel import median_bandwidth
 from ..views.forecasts import Forecasts
 from .intervals import drawn_pvalue
-
-Array = NDArray[np.float64]
 
 _MOST_FEATURES = 64
 _NOTHING_LEFT = 1e-6
@@ -56,7 +54,7 @@ def label_steps(p: Array) -> Array:
     return steps / steps[:, -1:] + np.arange(len(p))[:, None]
 
 
-def drawn_labels(steps: Array, uniforms: Array) -> NDArray[np.int64]:
+def drawn_labels(steps: Array, uniforms: Array) -> Integers:
     """Return labels drawn from the rows by uniform numbers, both of shape (resamples, n)."""
     n, k = steps.shape
     drawn = uniforms + np.arange(n)
@@ -70,7 +68,7 @@ def drawn_labels(steps: Array, uniforms: Array) -> NDArray[np.int64]:
     return np.minimum(places - np.arange(n) * k, k - 1)
 
 
-def _errors(labels: NDArray[np.int64], p: Array, features: Array, expected: Array) -> Array:
+def _errors(labels: Integers, p: Array, features: Array, expected: Array) -> Array:
     """Sum over pairs of different rows, for each row of labels, but for what does not depend on the labels."""
     (count, n), k = labels.shape, p.shape[1]
     groups, rows = (np.arange(count)[:, None] * k + labels).ravel(), np.tile(np.arange(n), count)

@@ -6,15 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from ...arrays import inner
 from ...cells.moments import Moments, moments_of
 from ...cells.pairs import Pairs, standard_error
+from ...types import Array
 from .intervals import Interval, frequency_interval
 
-Floats = NDArray[np.float64]
 # With fewer rows of the rarer outcome than this, the rows cannot tell how skewed their losses are: Hall's interval
 # covers in 98 of 100 samples of 300 rows with 6 of them on average, and in 62 of 100 with one.
 FEW = 5
@@ -93,7 +92,7 @@ def _share(pairs: Pairs) -> tuple[float, float]:
     return share, rows
 
 
-def loss_interval(values: Floats | Moments, pairs: Pairs, confidence: float) -> Interval:
+def loss_interval(values: Array | Moments, pairs: Pairs, confidence: float) -> Interval:
     """Return a mean loss with its interval, or without one where the rows cannot tell it.
 
     That is so where the mean is infinite, and where the rarer outcome is too rare (`too_few`): the losses of those
@@ -110,7 +109,7 @@ def loss_interval(values: Floats | Moments, pairs: Pairs, confidence: float) -> 
     return replace(found, note=short_words(pairs))
 
 
-def mean_interval(values: Floats, weights: Any, confidence: float, clusters: Any = None) -> Interval:
+def mean_interval(values: Array, weights: Any, confidence: float, clusters: Any = None) -> Interval:
     """Return the mean of a number a row with its interval; see `moments_interval`. Clusters are added up to be rows."""
     w = None if weights is None else np.asarray(weights, dtype=np.float64)
     found = moments_of(values, w)

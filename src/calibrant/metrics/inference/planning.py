@@ -6,16 +6,15 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import root_scalar
 
 from ...errors import InvalidInput
 from ...parameters import Integer, generator
+from ...types import Array
 from ...validation import as_array
 from ..estimators.norms import check_norm
 from .replicates import from_rows
 
-Floats = NDArray[np.float64]
 LARGEST = 2_000_000
 _UNIFORM = (np.arange(4096) + 0.5) / 4096
 
@@ -89,7 +88,7 @@ def required_samples(
     return high
 
 
-def _exponent(law: Floats, tce: float, norm: int) -> float:
+def _exponent(law: Array, tce: float, norm: int) -> float:
     def excess(log_d: float) -> float:
         return float(np.mean(np.abs(law - law ** np.exp(log_d)) ** norm) ** (1 / norm)) - tce
 
@@ -99,7 +98,7 @@ def _exponent(law: Floats, tce: float, norm: int) -> float:
 
 
 def _power(
-    law: Floats | None, exponent: float, n: int, false_alarms: float, norm: int, repeats: int, random_state: int
+    law: Array | None, exponent: float, n: int, false_alarms: float, norm: int, repeats: int, random_state: int
 ) -> float:
     """Share of samples in which the sweep error exceeds its quantile under calibration; no law means uniform scores."""
     rng = generator(random_state, n)

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from ...cells.pairs import Cells
 from ...errors import InvalidInput
+from ...types import Array, Integers, Mask
 from ..estimators.sweep import sweep_cells
-
-Floats = NDArray[np.float64]
 
 _MOST_ROWS = 10**7  # a weight counts as so many rows: bins up to more of these could not be waited for
 
@@ -42,18 +41,18 @@ class Replicates:
         Where entries are rows and some are tied: the first entry at or after each that no tie joins to the one before.
     """
 
-    scores: Floats
-    mass: NDArray[np.int64] | Floats
-    events: Floats
-    excess: Floats
-    joins: NDArray[np.int64] | None = None
+    scores: Array
+    mass: Integers | Array
+    events: Array
+    excess: Array
+    joins: Integers | None = None
 
     @property
     def count(self) -> int:
         """Number of replicates."""
         return len(self.excess)
 
-    def starts(self, bins: int, edges: str, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def starts(self, bins: int, edges: str, rows: Integers) -> Integers:
         """Return the first group of each bin and the end, of some replicates: shape (1 or rows, bins + 1)."""
         if edges == "equal_mass":
             places = self._mass_starts(bins, rows if len(self.mass) > 1 else np.zeros(1, np.int64))
@@ -67,7 +66,7 @@ class Replicates:
             raise InvalidInput("no such edges for many samples", seen=repr(edges), allowed="equal_mass, equal_width")
         return places
 
-    def _mass_starts(self, bins: int, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _mass_starts(self, bins: int, rows: Integers) -> Integers:
         # The first group whose mass before it is at least k N / b; whole numbers are compared as such.
         if self.mass.dtype != np.int64:
             parts = ((mass[:-1], mass[-1]) for mass in self.mass[rows])
@@ -85,19 +84,19 @@ class Replicates:
         # The masses of all replicates one after another, those of each above all before: one search serves them all.
         return (self.mass[:, :-1] + np.arange(len(self.mass))[:, None] * self._apart).ravel()
 
-    def sums(self, bins: int, edges: str, rows: NDArray[np.int64] | None = None) -> tuple[Floats, Floats, Floats]:
+    def sums(self, bins: int, edges: str, rows: Integers | None = None) -> tuple[Array, Array, Array]:
         """Return weight, events and excess of each bin of some replicates; weight may have one row for all."""
         rows = np.arange(self.count) if rows is None else rows
         starts = self.starts(bins, edges, rows)
         weight, events, excess = (_look_up(sums, rows, starts) for sums in (self.mass, self.events, self.excess))
         return np.diff(weight, axis=1).astype(np.float64), np.diff(events, axis=1), np.diff(excess, axis=1)
 
-    def binned(self, bins: int, edges: str = "equal_width", norm: int | str = 1) -> Floats:
+    def binned(self, bins: int, edges: str = "equal_width", norm: int | str = 1) -> Array:
         """Binned calibration error of each replicate (paper 003, Eq. 4)."""
         weight, _, excess = self.sums(bins, edges)
         return _norm(weight, excess, norm)
 
-    def debiased(self, bins: int, edges: str = "equal_mass") -> Floats:
+    def debiased(self, bins: int, edges: str = "equal_mass") -> Array:
         """Debiased error of norm 2: each bin less ȳ(1-ȳ)/(n-1), root of the positive part (Kumar et al. 2019)."""
         weight, events, excess = self.sums(bins, edges)
         enough = weight > 1
@@ -106,7 +105,7 @@ class Replicates:
         squares = np.where(enough, excess**2 / size - rate * (1 - rate) * size / (size - 1), 0.0)
         return np.sqrt(np.maximum(squares.sum(axis=1), 0.0) / self.mass[:, -1])
 
-    def sweep(self, edges: str = "equal_mass", norm: int | str = 1) -> tuple[Floats, NDArray[np.int64]]:
+    def sweep(self, edges: str = "equal_mass", norm: int | str = 1) -> tuple[Array, Integers]:
         """Monotone sweep: the error with the largest number of bins up to which heights never fall, and that number.
 
         Paper 003, Algorithm 1: b = 2, 3, … up to the number of rows; empty bins are skipped, equal heights allowed.
@@ -146,23 +145,23 @@ class Replicates:
         rows = int(self.mass[:, -1].max()) if self.mass.dtype == np.int64 else self.scores.shape[1]
         return rows if rows <= _MOST_ROWS else self.mass.shape[1]
 
-    def ks(self) -> Floats:
+    def ks(self) -> Array:
         """Kolmogorov-Smirnov error: the largest |Σ(score - outcome)| over the lowest scores, over the total."""
         return np.abs(self._walks).max(axis=1) / self.mass[:, -1]
 
-    def ecce(self) -> Floats:
+    def ecce(self) -> Array:
         """Estimated cumulative calibration error: the range of Σ(score - outcome) over the lowest scores."""
         return np.ptp(self._walks, axis=1) / self.mass[:, -1]
 
     @property
-    def _walks(self) -> Floats:
+    def _walks(self) -> Array:
         if self.joins is None:
             return self.excess
         # Within ties a walk is not read: 0 is where it begins, and changes no extreme.
         return np.where(self.joins == np.arange(self.excess.shape[1]), self.excess, 0.0)
 
 
-def from_rows(scores: Floats, outcomes: NDArray[np.bool_], complements: Floats | None = None) -> Replicates:
+def from_rows(scores: Array, outcomes: Mask, complements: Array | None = None) -> Replicates:
     """Return replicates of samples, shape (R, n); complements 1 - s order scores that round to 1."""
     keys = scores if complements is None else -complements
     order = np.argsort(keys, axis=1)
@@ -174,7 +173,7 @@ def from_rows(scores: Floats, outcomes: NDArray[np.bool_], complements: Floats |
     return Replicates(ordered, mass, prefix(y.astype(np.float64)), prefix(excess), joins)
 
 
-def _joins(ordered: Floats) -> NDArray[np.int64] | None:
+def _joins(ordered: Array) -> Integers | None:
     """Return for each place of sorted rows the next one where a new score begins; None where there are no ties."""
     tied = ordered[:, 1:] == ordered[:, :-1]
     if not tied.any():
@@ -185,20 +184,20 @@ def _joins(ordered: Floats) -> NDArray[np.int64] | None:
     return np.minimum.accumulate(starts[:, ::-1], axis=1)[:, ::-1]
 
 
-def prefix(values: Floats) -> Floats:
+def prefix(values: Array) -> Array:
     """Return sums of the entries before each place, along rows."""
     out = np.zeros((len(values), values.shape[1] + 1))
     np.cumsum(values, axis=1, out=out[:, 1:])
     return out
 
 
-def _look_up(prefix_sums: NDArray[Any], rows: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[Any]:
+def _look_up(prefix_sums: NDArray[Any], rows: Integers, starts: Integers) -> NDArray[Any]:
     if len(prefix_sums) == 1:
         return prefix_sums[0][starts]
     return prefix_sums[rows[:, None], starts]
 
 
-def _norm(weight: Floats, excess: Floats, norm: int | str) -> Floats:
+def _norm(weight: Array, excess: Array, norm: int | str) -> Array:
     filled = np.where(weight > 0, weight, 1.0)
     if norm == "max":
         return np.abs(excess / filled).max(axis=1)
@@ -208,7 +207,7 @@ def _norm(weight: Floats, excess: Floats, norm: int | str) -> Floats:
     return np.sqrt((excess**2 / filled).sum(axis=1) / total)
 
 
-def _monotone(weight: Floats, events: Floats) -> NDArray[np.bool_]:
+def _monotone(weight: Array, events: Array) -> Mask:
     # An empty bin is skipped: it neither falls nor lets a later bin fall.
     rate = np.where(weight > 0, events / np.where(weight > 0, weight, 1.0), -1.0)
     highest = np.maximum.accumulate(rate, axis=1)

@@ -12,18 +12,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ... import _core
 from ...cells.pairs import Pairs, is_whole
 from ...cells.summed import SummedCells, binned_classes
 from ...threads import get_threads
+from ...types import Array, Integers
 from ..views.blocks import CellForecasts
 from ..views.forecasts import Forecasts
 from .replicates import Replicates, prefix
 
-Floats = NDArray[np.float64]
-Statistic = Callable[[Replicates], Floats]
+Statistic = Callable[[Replicates], Array]
 CUMULATIVE = ("ks", "ecce")  # sums that are resampled, though their norm is the largest
 # Entries of one block of resamples: a few megabytes.
 BLOCK = 1_000_000
@@ -68,7 +67,7 @@ class Sampling:
     def prepare(self, pairs: Pairs, choices: list[dict[str, Any]]) -> None:
         """Resample several calibration errors of one view in one go."""
         chosen = {_key(pairs, choice): statistic_of(choice) for choice in choices}
-        found: dict[Any, list[Floats]] = {key: [] for key, statistic in chosen.items() if statistic is not None}
+        found: dict[Any, list[Array]] = {key: [] for key, statistic in chosen.items() if statistic is not None}
         for many in resamples_of(pairs, self.resamples, self.rng):
             for key in found:
                 statistic = chosen[key]
@@ -76,7 +75,7 @@ class Sampling:
                 found[key].append(statistic(many))
         self.values.update({key: np.concatenate(parts) for key, parts in found.items()})
 
-    def statistic(self, pairs: Pairs, choice: dict[str, Any]) -> Floats | None:
+    def statistic(self, pairs: Pairs, choice: dict[str, Any]) -> Array | None:
         """Return the resampled values of a calibration error of one view, or None where it has no fast form."""
         if statistic_of(choice) is None:
             return None
@@ -90,7 +89,7 @@ def _key(pairs: Pairs, choice: dict[str, Any]) -> Any:
     return id(pairs), tuple(sorted((name, repr(value)) for name, value in kept.items() if value is not None))
 
 
-def _counts(pairs: Pairs, resamples: int, rng: np.random.Generator) -> Iterator[Floats]:
+def _counts(pairs: Pairs, resamples: int, rng: np.random.Generator) -> Iterator[Array]:
     """Yield the weights of the rows in each resample; rows of weight zero are never drawn."""
     weights = pairs.weight_array
     if pairs.draws is not None:
@@ -121,9 +120,7 @@ def _drawn(forecasts: CellForecasts, rng: np.random.Generator) -> CellForecasts:
     return replace(forecasts, cells=cells)
 
 
-def drawn_classes(
-    forecasts: CellForecasts, edges: Floats, resamples: int, rng: np.random.Generator
-) -> Iterator[Floats]:
+def drawn_classes(forecasts: CellForecasts, edges: Array, resamples: int, rng: np.random.Generator) -> Iterator[Array]:
     """Yield (3, classes, bins) sums of weights, scores and outcomes of resamples, of all classes at once.
 
     The rows of a bin whose event happened, and the others, are Poisson numbers; the sum of their scores is as many mean
@@ -138,7 +135,7 @@ def drawn_classes(
         yield np.stack([yes + no, (yes + no) * score, yes])
 
 
-def _with_rows(part: SummedCells, table: Floats) -> SummedCells:
+def _with_rows(part: SummedCells, table: Array) -> SummedCells:
     """Return a view as drawn, without its empty cells; as it was where nothing was drawn."""
     kept = table[1] > 0
     return SummedCells(table[:, kept], part.exact, part.bins, part.cells) if kept.any() else part
@@ -167,7 +164,7 @@ def resamples_of(pairs: Pairs, resamples: int, rng: np.random.Generator) -> Iter
 
 
 def _plain_resamples(
-    pairs: Pairs, group: NDArray[np.int64], shared: Floats, resamples: int, rng: np.random.Generator
+    pairs: Pairs, group: Integers, shared: Array, resamples: int, rng: np.random.Generator
 ) -> Iterator[Replicates]:
     """Resamples of clusters or of sums by cell, without the kernel."""
     first = np.flatnonzero(np.r_[True, group[1:] != group[:-1]])

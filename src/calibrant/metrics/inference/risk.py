@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import chdtri, expit, log_expit, logit, stdtrit
 
@@ -18,7 +17,6 @@ from .intervals import Interval, deviations_of
 from .means import FEW, few_words, mean_interval, rarer, share_ends, short_words, too_few
 from .resampling import Sampling
 
-Floats = NDArray[np.float64]
 _GROUPED = 4000  # cells beyond which the profile is taken of groups of neighbours: the ends move by less than a percent
 # The usual error of observed over expected is that of scores which are all one; where they differ, outcomes vary less,
 # and from this share of their variance on 95 % intervals hold more than 97 % ((1.96/2.17)²).

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit
 
 from ...cells.logistic import fit_logistic
 from ...cells.pairs import Pairs
+from ...types import Array
 from ..estimators.cox import LOOSE
 
-Floats = NDArray[np.float64]
 # The line is fitted on at most this many groups of equal mass: a group's scores are then almost equal.
 GROUPS = 1000
 # Places are looked for among at most this many groups of equal mass, and no more than have this variance Σs(1 - s) on
@@ -60,10 +59,10 @@ class Shape:
 class _Groups:
     """Neighbouring scores as one, in increasing order."""
 
-    scores: Floats
-    weights: Floats
-    outcomes: Floats
-    edges: Floats
+    scores: Array
+    weights: Array
+    outcomes: Array
+    edges: Array
     scale: float  # rows for each unit of weight
 
     def span(self, first: int, last: int) -> Range:
@@ -121,19 +120,19 @@ def _grouped(pairs: Pairs, most: int) -> _Groups:
     return _Groups(scores, weights, np.add.reduceat(cells.outcomes, first), edges, cells.rows / weights.sum())
 
 
-def _log_odds(groups: _Groups) -> Floats:
+def _log_odds(groups: _Groups) -> Array:
     """Return the log-odds of the scores, none nearer to 0 or 1 than half a row of all can tell."""
     least = 0.5 / float(groups.weights.sum() * groups.scale)
     return logit(np.clip(groups.scores, least, 1 - least))
 
 
-def _likelihood(groups: _Groups, x: Floats, line: tuple[float, float]) -> float:
+def _likelihood(groups: _Groups, x: Array, line: tuple[float, float]) -> float:
     z = line[0] + line[1] * x
     happened, missed = groups.outcomes * groups.scale, (groups.weights - groups.outcomes) * groups.scale
     return float(happened @ log_expit(z) + missed @ log_expit(-z))
 
 
-def _fit(groups: _Groups, x: Floats, *, slope: bool) -> tuple[float, float]:
+def _fit(groups: _Groups, x: Array, *, slope: bool) -> tuple[float, float]:
     """Return intercept and slope of greatest likelihood, or the shift alone; the prior keeps them finite."""
     design = np.column_stack([np.ones_like(x), x]) if slope else np.ones((len(x), 1))
     identity = np.array([0.0, 1.0])[: design.shape[1]]

@@ -13,6 +13,7 @@ from scipy.special import chdtrc, erfc, log_expit, logit
 from ...cells.pairs import Cells, Pairs, is_whole
 from ...errors import InvalidInput
 from ...parameters import generator, is_one_of
+from ...types import Array
 from ..estimators.cox import Line, line_of
 from ..estimators.cumulative import ecce, ks
 from ..estimators.kernel import skce_of
@@ -25,7 +26,6 @@ from .intervals import check_resamples, drawn_pvalue
 from .kernel_test import skce_pvalue
 from .replicates import Replicates, prefix
 
-Floats = NDArray[np.float64]
 FEW_EVENTS = 20.0  # Σs(1-s) below which twice the gain of a line is no χ²: it raised 9 % at 200 rows of a 5 % event
 CLEAR = 1e-3  # a p-value by χ² that is far from any level, and beyond what resamples can tell
 # The kernel test looks at all pairs of rows.
@@ -158,12 +158,12 @@ def sweep_test(pairs: Pairs, words: str, norm: Norm, resamples: int, rng: np.ran
     return CalibrationTest(float(seen), pvalue, "sweep", words, rows, 1 / (1 + resamples))
 
 
-def _statistic(many: Replicates, norm: Norm) -> Floats:
+def _statistic(many: Replicates, norm: Norm) -> Array:
     swept, chosen = many.sweep("equal_mass", norm)
     return np.where(chosen > 1, swept, many.binned(2, "equal_mass", norm))
 
 
-def _replicates(cells: Cells, outcomes: Floats) -> Replicates:
+def _replicates(cells: Cells, outcomes: Array) -> Replicates:
     """Replicates that share scores and weights."""
     mass = prefix(cells.weights[None, :])
     mass = mass.astype(np.int64) if is_whole(cells.weights) else mass
@@ -222,7 +222,7 @@ def _cox(pairs: Pairs, words: str, norm: Norm, resamples: int, rng: np.random.Ge
     return CalibrationTest(statistic, pvalue, "cox", words, n, 1 / (1 + resamples))
 
 
-def _rao(sums: NDArray[Any], inverse: NDArray[Any]) -> Floats:
+def _rao(sums: NDArray[Any], inverse: NDArray[Any]) -> Array:
     return np.einsum("ri,ij,rj->r", sums, inverse, sums)
 
 

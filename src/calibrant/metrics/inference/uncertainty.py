@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...cells.edges import fixed_edges, make_edges
 from ...cells.pairs import Pairs
+from ...types import Array
 from ..estimators.binned import bin_sums
 from ..estimators.calibration_error import default_norm, error_of, error_of_pairs, option_of
 from ..estimators.crossfit import CrossFit, crossfit_of
@@ -26,7 +26,6 @@ from .means import FEW, few_words, rarer
 from .resampling import CUMULATIVE, Sampling, drawn_classes, is_view, resampled_choice
 from .testing import sweep_test
 
-Floats = NDArray[np.float64]
 # In which power the noise of a sample adds up with what is there (see `bootstrap`); in squares where nothing is said.
 POWERS = {"smooth": 3}
 # Share of one bin from which the binned error misses much: with 98 %, its own interval covered the true error in 60 %.
@@ -87,7 +86,7 @@ def _cancelled(found: Interval, pairs: Pairs, choice: dict[str, Any], sampling: 
     return replace(found, note=note) if share > CROWDED else found
 
 
-def _resampled(forecasts: Any, pairs: Pairs | None, choice: dict[str, Any], sampling: Sampling) -> Floats:
+def _resampled(forecasts: Any, pairs: Pairs | None, choice: dict[str, Any], sampling: Sampling) -> Array:
     fast = None if pairs is None else sampling.statistic(pairs, choice)
     if fast is not None:
         return fast
@@ -153,7 +152,7 @@ def _groups(forecasts: Any, choice: dict[str, Any]) -> list[Pairs]:
 
 def from_resamples(
     estimate: float,
-    values: Floats,
+    values: Array,
     confidence: float,
     most: float = np.inf,
     *,

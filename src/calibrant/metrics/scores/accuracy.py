@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...cells.pairs import Pairs
 from ...errors import InvalidInput
 from ...parameters import Integer
+from ...types import Array, Floats, Integers, Mask
 from ...validation import as_matrix, as_weights, label_hits, refuse_swapped, simplex_tolerance
 from ..views.forecasts import Forecasts, read, read_labels
 
@@ -70,7 +70,7 @@ def top_k_accuracy(
     return float(np.count_nonzero(right) / len(right) if weights is None else np.average(right, weights=weights))
 
 
-def _event_hits(forecasts: Forecasts, k: int, raw_scores: Any) -> tuple[NDArray[np.bool_], NDArray[np.float64] | None]:
+def _event_hits(forecasts: Forecasts, k: int, raw_scores: Any) -> tuple[Mask, Array | None]:
     """Two classes, of which the other has the rest; one half is the first class's."""
     if raw_scores is not None:
         raise InvalidInput("raw_scores need a column for each class", seen="probabilities of one event")
@@ -78,7 +78,7 @@ def _event_hits(forecasts: Forecasts, k: int, raw_scores: Any) -> tuple[NDArray[
     return hits | (k > 1), forecasts.weights
 
 
-def _ranks(p: NDArray[np.floating], y: NDArray[np.int64], raw_scores: Any) -> NDArray[np.int64]:
+def _ranks(p: Floats, y: Integers, raw_scores: Any) -> Integers:
     """Return how many classes come before the label: larger ones, or equal ones with a larger raw score."""
     raw, _ = as_matrix(raw_scores, "raw_scores")
     if raw.shape != p.shape:
@@ -108,7 +108,7 @@ def spread_of_scores(pairs: Pairs) -> float:
     return float(np.average((pairs.scores - mean) ** 2, weights=pairs.weights))
 
 
-def hits(forecasts: Forecasts, k: int = 1, raw_scores: Any = None) -> NDArray[np.float64]:
+def hits(forecasts: Forecasts, k: int = 1, raw_scores: Any = None) -> Array:
     """Return for each row whether its label is among the k largest probabilities."""
     if forecasts.is_event:
         return _event_hits(forecasts, k, raw_scores)[0].astype(np.float64)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from ...arrays import inner
@@ -15,9 +14,8 @@ from ...cells.edges import bin_index, make_edges
 from ...cells.isotonic import isotonic_levels
 from ...cells.pairs import Cells, Pairs
 from ...errors import InvalidInput
+from ...types import Array
 from ..views.forecasts import read, select
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

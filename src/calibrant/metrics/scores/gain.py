@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from ...arrays import inner
 from ...cells.pairs import rows_of
 from ...errors import InvalidInput
 from ...parameters import is_one_of
+from ...types import Array
 from ..views.forecasts import read
 from .proper import brier_rows, nll_rows
 
@@ -111,7 +111,7 @@ def compare_forecasts(
     return Comparison(difference, error, z, float(2 * ndtr(-abs(z))))
 
 
-def _mean_and_error(values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> tuple[float, float]:
+def _mean_and_error(values: Array, weights: Array | None) -> tuple[float, float]:
     w = np.ones(len(values)) if weights is None else weights
     total, rows = float(w.sum()), rows_of(len(values), weights)
     mean = inner(w, values) / total

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ...cells.information import information_of
 from ...errors import InvalidInput
+from ...types import Floats, Mask
 from ...validation import as_matrix, as_weights
 
 
@@ -49,7 +50,7 @@ def mutual_information(y_true: Any, scores: Any, edges: Any, sample_weight: Any 
     return information_of(mass.astype(np.float64), positive.astype(np.float64))
 
 
-def _outcomes(y: NDArray[Any], values: NDArray[np.floating]) -> NDArray[np.bool_]:
+def _outcomes(y: NDArray[Any], values: Floats) -> Mask:
     columns = 2 if values.ndim == 1 else values.shape[1]
     if y.shape != (len(values),) or not np.isin(y, np.arange(columns)).all():
         raise InvalidInput(

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...arrays import inner
 from ...errors import InvalidInput
 from ...parameters import is_one_of
+from ...types import Array
 from ..views.forecasts import Forecasts, read
 
 
-def nll_rows(forecasts: Forecasts) -> NDArray[np.float64]:
+def nll_rows(forecasts: Forecasts) -> Array:
     """Return -log p of what happened, row by row; infinite where that was given probability 0."""
     p, y = forecasts.probabilities, forecasts.labels
     chosen = np.where(y == 1, p, 1 - p) if forecasts.is_event else p[np.arange(len(y)), y]
@@ -21,7 +21,7 @@ def nll_rows(forecasts: Forecasts) -> NDArray[np.float64]:
         return -np.log(chosen.astype(np.float64))
 
 
-def brier_rows(forecasts: Forecasts, view: str = "multi_class") -> NDArray[np.float64]:
+def brier_rows(forecasts: Forecasts, view: str = "multi_class") -> Array:
     """Return the squared error of each row: (p - y)² of one event or the top label, Σ_k (p_k - y_k)² of the vector."""
     if forecasts.is_event or view == "top_label":
         pairs = forecasts.top
@@ -66,7 +66,7 @@ def brier(
     return _mean(brier_rows(forecasts, view), forecasts.weights)
 
 
-def _mean(rows: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
+def _mean(rows: Array, weights: Array | None) -> float:
     if weights is None:
         return float(rows.mean())
     return inner(rows[weights > 0], weights[weights > 0]) / float(weights.sum())

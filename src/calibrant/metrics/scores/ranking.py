@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...arrays import inner
 from ...cells.pairs import Pairs
-
-Floats = NDArray[np.float64]
+from ...types import Array
 
 
 def auroc(pairs: Pairs) -> float:
@@ -16,7 +14,7 @@ def auroc(pairs: Pairs) -> float:
     return auroc_influence(pairs)[0]
 
 
-def auroc_influence(pairs: Pairs) -> tuple[float, Floats]:
+def auroc_influence(pairs: Pairs) -> tuple[float, Array]:
     """Return the area and the influence of each row on it (DeLong et al. 1988, by sorted cells)."""
     cells = pairs.cells
     yes, no = cells.outcomes, cells.weights - cells.outcomes
@@ -36,7 +34,7 @@ def scaled_brier(pairs: Pairs) -> float:
     return scaled_brier_influence(pairs)[0]
 
 
-def scaled_brier_influence(pairs: Pairs) -> tuple[float, Floats]:
+def scaled_brier_influence(pairs: Pairs) -> tuple[float, Array]:
     """Return the scaled Brier score, and the influence of each row on it."""
     w = pairs.weight_array
     losses = (pairs.scores - pairs.outcomes) ** 2

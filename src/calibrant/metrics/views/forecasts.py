@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ...cells.pairs import Pairs, rows_of
 from ...errors import InvalidInput
+from ...types import Array, Floats, Integers
 from ...validation import Probabilities, as_array, as_groups, as_labels, as_probabilities, as_weights, refuse_swapped
 
 _BY_ROW = ("values", "top", "top_column", "squares")  # what validated probabilities hold for each row
@@ -35,13 +36,13 @@ class Forecasts:
     """
 
     given: Probabilities
-    labels: NDArray[np.int64]
-    weights: NDArray[np.float64] | None
+    labels: Integers
+    weights: Array | None
     classes: NDArray[Any]
-    clusters: NDArray[np.int64] | None = None
+    clusters: Integers | None = None
 
     @property
-    def probabilities(self) -> NDArray[np.floating]:
+    def probabilities(self) -> Floats:
         """The probabilities as an array."""
         return self.given.values
 
@@ -60,7 +61,7 @@ class Forecasts:
         """Whether the input is the probability of one event."""
         return self.probabilities.ndim == 1
 
-    def vectors(self) -> NDArray[np.float64]:
+    def vectors(self) -> Array:
         """Return (n, K) probabilities; one event is two classes."""
         p = self.probabilities.astype(np.float64)
         return np.column_stack([1 - p, p]) if self.is_event else p
@@ -146,8 +147,8 @@ def read(
 
 
 def read_labels(
-    y_true: Any, probabilities: NDArray[np.floating], classes: Any, columns: tuple[Any, ...] | None
-) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    y_true: Any, probabilities: Floats, classes: Any, columns: tuple[Any, ...] | None
+) -> tuple[Integers, NDArray[Any]]:
     """Return the labels of probabilities as column indices, and the classes."""
     labels = as_array(y_true, "y_true")[0]
     if classes is None and labels.dtype.kind == "b":  # outcomes: all may be true

@@ -6,24 +6,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...cells.pairs import Pairs
 from ...errors import InvalidInput
+from ...types import Array, Integers, Mask
 from ...validation import Probabilities, as_groups, as_matrix, as_weights
 from .forecasts import Forecasts
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class MultiLabel:
     """Probabilities of L events a row, and whether each happened; NaN where that is not known."""
 
-    probabilities: Floats
-    outcomes: Floats
-    weights: Floats | None
-    clusters: NDArray[np.int64] | None
+    probabilities: Array
+    outcomes: Array
+    weights: Array | None
+    clusters: Integers | None
     names: tuple[str, ...]
 
     @property
@@ -32,7 +30,7 @@ class MultiLabel:
         return len(self.outcomes)
 
     @property
-    def known(self) -> NDArray[np.bool_]:
+    def known(self) -> Mask:
         """Which outcomes are known."""
         return ~np.isnan(self.outcomes)
 
@@ -53,7 +51,7 @@ class MultiLabel:
         clusters = rows if self.clusters is None else self.clusters[rows]
         return Forecasts(given, outcomes, weights, np.array([0, 1]), clusters)
 
-    def counts(self) -> tuple[Floats, Floats]:
+    def counts(self) -> tuple[Array, Array]:
         """Return of each row how many known labels it has, and how many were expected."""
         known = self.known
         return np.where(known, self.outcomes, 0.0).sum(axis=1), np.where(known, self.probabilities, 0.0).sum(axis=1)

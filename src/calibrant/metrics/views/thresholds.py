@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...cells.pairs import Pairs
 from ...errors import InvalidInput
 from ...parameters import AnyOf, Number, OneOf
+from ...types import Array
 from .forecasts import Forecasts
 
 Threshold: TypeAlias = float | str | None
@@ -18,7 +18,7 @@ Threshold: TypeAlias = float | str | None
 _ALLOWED = AnyOf(OneOf(None, "1/K", "prior", "kcal"), Number(0.0, 1.0))
 
 
-def threshold_values(forecasts: Forecasts, threshold: Any) -> NDArray[np.float64] | None:
+def threshold_values(forecasts: Forecasts, threshold: Any) -> Array | None:
     """Return the threshold of each class, or None where every entry counts."""
     if not _ALLOWED.accepts(threshold):
         raise InvalidInput("no such threshold", seen=repr(threshold), allowed=_ALLOWED.allowed)
