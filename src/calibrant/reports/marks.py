@@ -15,6 +15,7 @@ from ..plain import plain
 from ..selection import Comparison
 from ..selection.result import Curve
 from ..types import Array
+from .svg import across, along, box, circle, line, polyline, text, titled, turned, upright
 
 _LEFT, _TOP, _SIDE, _STRIP = 52, 42, 260, 44
 SIZE = (_LEFT + _SIDE + 12, _TOP + _SIDE + _STRIP + 44)
@@ -25,16 +26,12 @@ INSIDE = (_LEFT - 4, _TOP - 4, _SIDE + 8, _SIDE + _STRIP + 14)  # what small mul
 
 def in_script(told: dict[str, Any]) -> Markup:
     """Return numbers as JSON that can stand inside a script element."""
-    text = json.dumps(plain(told, 6), ensure_ascii=False, separators=(",", ":"))
-    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
+    written = json.dumps(plain(told, 6), ensure_ascii=False, separators=(",", ":"))
+    return Markup(written.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
 
 
-def _x(value: float) -> str:
-    return f"{round(_LEFT + _SIDE * float(value), 1):g}"
-
-
-def _y(value: float) -> str:
-    return f"{round(_TOP + _SIDE * (1 - float(value)), 1):g}"
+_x = along(0, 1, _LEFT, _LEFT + _SIDE)
+_y = along(0, 1, _TOP + _SIDE, _TOP)
 
 
 def reliability_marks(
@@ -55,9 +52,9 @@ def reliability_marks(
             )
     # Each line of a pair has the colour of its marks.
     words = ("before", "after") if len(corner) > 1 else ("",) * len(corner)
-    for i, (line, name) in enumerate(zip(corner, words, strict=True)):
+    for i, (told, name) in enumerate(zip(corner, words, strict=True)):
         place = f'x="{_LEFT}" y="{_TOP - 22 + 14 * i}"'
-        parts.append(f'<text class="corner {name}" {place}>{escape(f"{name} {line}".strip())}</text>')
+        parts.append(f'<text class="corner {name}" {place}>{escape(f"{name} {told}".strip())}</text>')
     return Markup("".join(parts))
 
 
@@ -86,63 +83,52 @@ def _within(curve: ReliabilityCurve, span: float) -> ReliabilityCurve:
 def frame_marks(span: float = 1.0) -> Markup:
     """Return what all reliability diagrams have in common: grid, axes and diagonal."""
     grid = _grid(_TOP + _SIDE + _STRIP + 22, span)
-    return Markup("".join([grid, *_axis_names(SIZE[1] - 4, "probability said", "share that came true")]))
+    return Markup(grid + _axis_names(SIZE[1] - 4, "probability said", "share that came true"))
 
 
 def _grid(below: float, span: float = 1.0) -> str:
     """Lines and numbers at quarters, those of the horizontal axis at a given height, and the diagonal."""
     quarters = (0, 0.25, 0.5, 0.75, 1)
-    lines = "".join(
-        f'<line class="grid" x1="{_x(t)}" x2="{_x(t)}" y1="{_y(0)}" y2="{_y(1)}"/>'
-        f'<line class="grid" x1="{_x(0)}" x2="{_x(1)}" y1="{_y(t)}" y2="{_y(t)}"/>'
-        for t in quarters
-    )
-    numbers = "".join(
-        f'<text x="{_LEFT - 6}" y="{float(_y(t)) + 4:.1f}" text-anchor="end">{span * t:g}</text>'
-        f'<text x="{_x(t)}" y="{below}" text-anchor="middle">{span * t:g}</text>'
-        for t in (quarters if span == 1 else quarters[::2])  # halves are short numbers
-    )
-    return f'{lines}{numbers}<line class="diagonal" x1="{_x(0)}" y1="{_y(0)}" x2="{_x(1)}" y2="{_y(1)}"/>'
+    parts = []
+    for t in quarters:
+        parts.append(upright("grid", _x(t), _y(0), _y(1)))
+        parts.append(across("grid", _y(t), _x(0), _x(1)))
+    for t in quarters if span == 1 else quarters[::2]:  # halves are short numbers
+        parts.append(text(f"{span * t:g}", _LEFT - 6, _y(t) + 4, "end"))
+        parts.append(text(f"{span * t:g}", _x(t), below))
+    return "".join([*parts, line("diagonal", (_x(0), _x(1)), (_y(0), _y(1)))])
 
 
-def _axis_names(below: float, across: str, up: str) -> list[str]:
-    middle = f"translate(11 {_TOP + _SIDE / 2}) rotate(-90)"
-    return [
-        f'<text x="{_LEFT + _SIDE / 2}" y="{below}" text-anchor="middle">{across}</text>',
-        f'<text transform="{middle}" text-anchor="middle">{up}</text>',
-    ]
+def _axis_names(below: float, horizontal: str, vertical: str) -> str:
+    return text(horizontal, _LEFT + _SIDE / 2, below) + turned(vertical, 11, _TOP + _SIDE / 2)
 
 
 def map_marks(places: Array, curves: Mapping[str, Array]) -> Markup:
     """Return the inside of an SVG of the size of a reliability diagram: what a map answers to what is said."""
     if not curves:
         return Markup("")
-    parts = [_grid(_TOP + _SIDE + 18), *_axis_names(_TOP + _SIDE + 38, "probability said", "probability answered")]
+    parts = [_grid(_TOP + _SIDE + 18), _axis_names(_TOP + _SIDE + 38, "probability said", "probability answered")]
     for i, (name, answers) in enumerate(curves.items()):
-        points = " ".join(f"{_x(p)},{_y(q)}" for p, q in zip(places, answers, strict=True))
-        parts.append(f'<polyline class="line line{i % 6}" points="{points}"><title>{escape(name)}</title></polyline>')
-        parts.append(f'<text class="name{i % 6}" x="{_LEFT + 10}" y="{_TOP + 18 + 15 * i}">{escape(name)}</text>')
+        parts.append(polyline(f"line line{i % 6}", _x(places), _y(answers), name))
+        parts.append(text(name, _LEFT + 10, _TOP + 18 + 15 * i, "start", f"name{i % 6}"))
     return Markup("".join(parts))
 
 
 def _corp(curve: ReliabilityCurve) -> str:
     steps = curve.isotonic
-    points = [f"{_x(s)},{_y(v)}" for a, b, v in zip(steps.left, steps.right, steps.level, strict=True) for s in (a, b)]
-    return f'<polyline class="corp" points="{" ".join(dict.fromkeys(points))}"/>'
+    ends = np.column_stack([steps.left, steps.right]).ravel()
+    return polyline("corp", _x(ends), _y(np.repeat(steps.level, 2)))
 
 
 def _bins(curve: ReliabilityCurve, name: str, span: float) -> str:
     bins, marks = curve.binned, []
-    for weight, score, share, low, high in zip(
-        bins.weight, bins.score, bins.frequency, bins.low, bins.high, strict=True
-    ):
+    columns = (bins.weight, bins.score, bins.frequency, bins.low, bins.high)
+    for weight, score, share, low, high in zip(*columns, strict=True):
         said, true, least, most = (span * value for value in (score, share, low, high))
         words = f"{name}: says {said:.3f}, true {true:.3f} [{least:.3f}, {most:.3f}], {weight:g} rows"
-        shape = f'<circle cx="{_x(score)}" cy="{_y(share)}" r="4"/>'
-        if name == "after":
-            shape = f'<rect x="{float(_x(score)) - 3.5:.1f}" y="{float(_y(share)) - 3.5:.1f}" width="7" height="7"/>'
-        whisker = f'<line class="whisker" x1="{_x(score)}" x2="{_x(score)}" y1="{_y(low)}" y2="{_y(high)}"/>'
-        marks.append(f'<g class="bin">{whisker}{shape}<title>{words}</title></g>')
+        x, y = _x(score), _y(share)
+        shape = box(x - 3.5, y - 3.5, 7, 7) if name == "after" else circle(x, y, 4)
+        marks.append(f'<g class="bin">{upright("whisker", x, _y(low), _y(high))}{shape}{titled(words)}</g>')
     return "".join(marks)
 
 
@@ -152,12 +138,9 @@ def _histogram(curve: ReliabilityCurve, most: float, span: float) -> str:
     for left, right, count in zip(curve.edges[:-1], curve.edges[1:], curve.counts, strict=True):
         if count > 0:
             top = _count_place(float(count), most)
-            width = float(_x(right)) - float(_x(left))
             who = "1 row says" if count == 1 else f"{count:g} rows say"
-            title = f"<title>{who} {span * left:.2f} to {span * right:.2f}</title>"
-            bars.append(
-                f'<rect x="{_x(left)}" y="{top:.1f}" width="{width:.1f}" height="{_BASE - top:.1f}">{title}</rect>'
-            )
+            words = f"{who} {span * left:.2f} to {span * right:.2f}"
+            bars.append(box(_x(left), top, _x(right) - _x(left), _BASE - top, title=words))
     return f'<g class="histogram">{"".join(bars)}</g>'
 
 
@@ -171,16 +154,17 @@ def _count_axis(most: float) -> str:
     parts = []
     for tick in count_ticks(most, "sqrt"):
         y, words = _count_place(tick, most), f"{tick:,.0f}" if tick >= 1 else f"{tick:.2g}"
-        parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_LEFT + _SIDE}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(f'<text class="count" x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{words}</text>')
+        parts.append(across("grid", y, _LEFT, _LEFT + _SIDE))
+        parts.append(text(words, _LEFT - 6, y + 4, "end", "count"))
     return "".join(parts)
 
 
-def _scale(values: Iterable[float], low: float, high: float) -> tuple[float, float]:
+def _reach(values: Iterable[float]) -> tuple[float, float]:
+    """Return where an axis begins and ends: a twentieth beyond the numbers on it."""
     finite = [v for v in values if np.isfinite(v)]
     bottom, top = min(finite, default=0.0), max(finite, default=1.0)
-    width = (top - bottom) or 1.0
-    return (high - low) / (width * 1.1), low - (bottom - 0.05 * width) * (high - low) / (width * 1.1)
+    beyond = 0.05 * ((top - bottom) or 1.0)
+    return bottom - beyond, top + beyond
 
 
 def _ticks(low: float, high: float, count: int = 5) -> list[float]:
@@ -194,56 +178,40 @@ def _ticks(low: float, high: float, count: int = 5) -> list[float]:
 def comparison_marks(found: Comparison, metric: str) -> tuple[Markup, int]:
     """Return the inside of an SVG and its height: `Comparison.differences`, map by map."""
     reference, pairs = found.differences(metric)
-    rows, gaps = [row for row, _ in pairs], [gap for _, gap in pairs]
-    ends = [0.0, *(g.low for g in gaps), *(g.high for g in gaps)]
-    factor, shift = _scale(ends, 150, 600)
-    height, parts = 24 * len(rows) + 46, []
-    for tick in _ticks(-shift / factor + 150 / factor, (600 - shift) / factor):
-        x, line = factor * tick + shift, "diagonal" if tick == 0 else "grid"
-        parts.append(f'<line class="{line}" x1="{x:.1f}" x2="{x:.1f}" y1="4" y2="{height - 34}"/>')
-        parts.append(f'<text x="{x:.1f}" y="{height - 20}" text-anchor="middle">{tick:.4g}</text>')
-    for i, (row, gap) in enumerate(zip(rows, gaps, strict=True)):
+    low, high = _reach([0.0, *(gap.low for _, gap in pairs), *(gap.high for _, gap in pairs)])
+    place, height, parts = along(low, high, 150, 600), 24 * len(pairs) + 46, []
+    for tick in _ticks(low, high):
+        parts.append(upright("diagonal" if tick == 0 else "grid", place(tick), 4, height - 34))
+        parts.append(text(f"{tick:.4g}", place(tick), height - 20))
+    for i, (row, gap) in enumerate(pairs):
         y, chosen = 16 + 24 * i, " chosen" if row.name == found.best_ else ""
-        x, a, b = (factor * v + shift for v in (gap.value, gap.low, gap.high))
-        words = f"{row.name}: {gap.value:+.4f} [{gap.low:+.4f}, {gap.high:+.4f}]"
-        parts.append(
-            f'<g class="bin after{chosen}"><text x="142" y="{y + 4}" text-anchor="end">{escape(row.name)}</text>'
-            f'<line class="whisker" x1="{a:.1f}" x2="{b:.1f}" y1="{y}" y2="{y}"/>'
-            f'<circle cx="{x:.1f}" cy="{y}" r="5"/><title>{escape(words)}</title></g>'
-        )
-    words = f"{metric}, difference to {reference}: left is better"
-    parts.append(f'<text x="375" y="{height - 4}" text-anchor="middle">{escape(words)}</text>')
+        whisker = across("whisker", y, place(gap.low), place(gap.high))
+        told = titled(f"{row.name}: {gap.value:+.4f} [{gap.low:+.4f}, {gap.high:+.4f}]")
+        shape = f"{text(row.name, 142, y + 4, 'end')}{whisker}{circle(place(gap.value), y, 5)}{told}"
+        parts.append(f'<g class="bin after{chosen}">{shape}</g>')
+    parts.append(text(f"{metric}, difference to {reference}: left is better", 375, height - 4))
     return Markup("".join(parts)), height
 
 
 def learning_marks(curves: Sequence[Curve]) -> Markup:
     """Return the inside of an SVG (600 × 300): held-out loss against the rows fitted on, on a logarithmic axis."""
     sizes = sorted({s for c in curves for s in c.sizes})
-    values = [e.value for c in curves for e in c.estimates if np.isfinite(e.value)]
-    fx, sx = _scale([float(np.log(s)) for s in sizes], 60, 470)
-    fy, sy = _scale(values, -260, -10)
-    parts = [f'<text x="{fx * np.log(s) + sx:.1f}" y="282" text-anchor="middle">{s:,}</text>' for s in sizes]
-    parts.append('<text x="265" y="298" text-anchor="middle">rows to fit on</text>')
-    for tick in _ticks((-260 - sy) / fy, (-10 - sy) / fy):
-        y = -(fy * tick + sy)
-        parts.append(f'<line class="grid" x1="60" x2="470" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(f'<text x="54" y="{y + 4:.1f}" text-anchor="end">{tick:.4g}</text>')
+    low, high = _reach(e.value for c in curves for e in c.estimates)
+    x, y = along(*_reach(np.log(sizes)), 60, 470), along(low, high, 260, 10)
+    parts = [text(f"{size:,}", x(np.log(size)), 282) for size in sizes]
+    parts.append(text("rows to fit on", 265, 298))
+    for tick in _ticks(low, high):
+        parts.append(across("grid", y(tick), 60, 470))
+        parts.append(text(f"{tick:.4g}", 54, y(tick) + 4, "end"))
     ends: list[tuple[float, int, str]] = []
     for i, curve in enumerate(curves):
-        points = [
-            (fx * float(np.log(size)) + sx, -(fy * e.value + sy), size, e)
-            for size, e in zip(curve.sizes, curve.estimates, strict=True)
-            if np.isfinite(e.value)
-        ]
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y, _, _ in points)
-        parts.append(f'<polyline class="line line{i % 6}" points="{path}"/>')
-        for x, y, size, estimate in points:
-            words = escape(f"{curve.name}, {size} rows: {estimate}")
-            parts.append(
-                f'<circle class="dot{i % 6}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"><title>{words}</title></circle>'
-            )
-        if points:
-            ends.append((points[-1][1], i, curve.name))
+        known = [(s, e) for s, e in zip(curve.sizes, curve.estimates, strict=True) if np.isfinite(e.value)]
+        parts.append(polyline(f"line line{i % 6}", [x(np.log(s)) for s, _ in known], [y(e.value) for _, e in known]))
+        for size, estimate in known:
+            told = f"{curve.name}, {size} rows: {estimate}"
+            parts.append(circle(x(np.log(size)), y(estimate.value), 3.5, f"dot{i % 6}", told))
+        if known:
+            ends.append((y(known[-1][1].value), i, curve.name))
     return Markup("".join([*parts, *_end_labels(ends)]))
 
 
@@ -255,7 +223,7 @@ def _end_labels(ends: list[tuple[float, int, str]]) -> list[str]:
         places.append(max(y, places[-1] + step) if places else y)
     over = max(0.0, places[-1] - 262) if places else 0.0
     for (y, i, name), place in zip(sorted(ends), places, strict=True):
-        at = max(10.0, place - over)
-        parts.append(f'<line class="leader" x1="456" x2="482" y1="{y:.1f}" y2="{at:.1f}"/>')
-        parts.append(f'<text class="name{i % 6}" x="485" y="{at + 4:.1f}">{escape(name)}</text>')
+        end = max(10.0, place - over)
+        parts.append(line("leader", (456, 482), (y, end)))
+        parts.append(text(name, 485, end + 4, "start", f"name{i % 6}"))
     return parts

@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from .. import __version__
 from ..monitoring import Findings, Monitor, Point
 from .marks import in_script
+from .svg import across, along, band, box, circle, polyline, text, titled, upright
 
 LEFT, WIDTH, HEIGHT = 64, 560, 190  # of the inside of a chart
 SIZE = f"0 0 {LEFT + WIDTH + 30} {HEIGHT + 52}"
@@ -46,40 +47,31 @@ def watching_page(monitor: Monitor) -> dict[str, Any]:
     }
 
 
-def _scale(low: float, high: float, start: float, end: float) -> tuple[float, float]:
-    """Return factor and shift of the line that takes low to start and high to end."""
-    factor = (end - start) / ((high - low) or 1.0)
-    return factor, start - factor * low
-
-
 def _frame(
     points: Sequence[Point], low: float, high: float, ticks: Sequence[tuple[float, str]]
 ) -> tuple[Any, Any, str]:
     """Return the places of batches and values, and the marks of the axes."""
-    fx, sx = _scale(points[0].batch - points[0].batches, points[-1].batch + 1, LEFT, LEFT + WIDTH)
-    fy, sy = _scale(low, high, HEIGHT + 10, 10)
+    x = along(points[0].batch - points[0].batches, points[-1].batch + 1, LEFT, LEFT + WIDTH)
+    y = along(low, high, HEIGHT + 10, 10)
     parts = []
     for value, words in ticks:
-        y = fy * value + sy
-        parts.append(f'<line class="grid" x1="{LEFT}" x2="{LEFT + WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{escape(words)}</text>')
+        parts.append(across("grid", y(value), LEFT, LEFT + WIDTH))
+        parts.append(text(words, LEFT - 6, y(value) + 4, "end"))
     step = max(1, -(-len(points) // 6))
     for point in points[::-step][::-1]:
-        words = escape(point.label if len(point.label) < 14 else point.label[:12] + "…")
-        x = fx * point.batch + sx
-        anchor = "middle" if x < LEFT + WIDTH - 30 else "end"  # so that the last is not cut
-        parts.append(f'<text x="{x:.1f}" y="{HEIGHT + 28}" text-anchor="{anchor}">{words}</text>')
-    parts.append(f'<text x="{LEFT + WIDTH / 2}" y="{HEIGHT + 46}" text-anchor="middle">batch</text>')
-    return lambda b: f"{fx * b + sx:.1f}", lambda v: f"{fy * min(max(v, low), high) + sy:.1f}", "".join(parts)
+        words = point.label if len(point.label) < 14 else point.label[:12] + "…"
+        anchor = "middle" if x(point.batch) < LEFT + WIDTH - 30 else "end"  # so that the last is not cut
+        parts.append(text(words, x(point.batch), HEIGHT + 28, anchor))
+    parts.append(text("batch", LEFT + WIDTH / 2, HEIGHT + 46))
+    return x, lambda value: y(min(max(value, low), high)), "".join(parts)
 
 
 def _since(found: Findings, x: Any) -> str:
     """The stretch from the onset to the alarm."""
     if found.alarmed is None:
         return ""
-    start, end = float(x(found.alarmed.onset - 0.5)), float(x(found.alarmed.batch))
-    start = max(start, LEFT)
-    return f'<rect class="since" x="{start:.1f}" y="10" width="{max(2.0, end - start):.1f}" height="{HEIGHT}"/>'
+    start, end = max(x(found.alarmed.onset - 0.5), LEFT), x(found.alarmed.batch)
+    return box(start, 10, max(2.0, end - start), HEIGHT, "since")
 
 
 def _evidence(points: Sequence[Point], found: Findings) -> Markup:
@@ -94,17 +86,12 @@ def _evidence(points: Sequence[Point], found: Findings) -> Markup:
         (float(t), f"1e{t}" if abs(t) > 3 else f"{10.0**t:,g}") for t in range(math.ceil(low), int(high) + 1, step)
     ]
     x, y, frame = _frame(points, low, high, ticks)
-    line = " ".join(f"{x(p.batch)},{y(h)}" for p, h in zip(known, heights, strict=True))
-    parts = [frame, _since(found, x), f'<polyline class="line" points="{line}"/>']
-    parts.append(f'<line class="level" x1="{LEFT}" x2="{LEFT + WIDTH}" y1="{y(level)}" y2="{y(level)}"/>')
-    parts.append(
-        f'<text class="alarm" x="{LEFT + 6}" y="{float(y(level)) - 5:.1f}">alarm at {1 / found.alpha:,.3g}</text>'
-    )
+    parts = [frame, _since(found, x), polyline("line", [x(p.batch) for p in known], [y(h) for h in heights])]
+    parts.append(across("level", y(level), LEFT, LEFT + WIDTH))
+    parts.append(text(f"alarm at {1 / found.alpha:,.3g}", LEFT + 6, y(level) - 5, "start", "alarm"))
     for point, height in zip(known, heights, strict=True):
-        words = escape(f"{point.label}: log E {point.log_e:.2f}")
-        parts.append(
-            f'<circle class="dot" cx="{x(point.batch)}" cy="{y(height)}" r="2.5"><title>{words}</title></circle>'
-        )
+        told = f"{point.label}: log E {point.log_e:.2f}"
+        parts.append(circle(x(point.batch), y(height), 2.5, "dot", told))
     return Markup("".join(parts))
 
 
@@ -117,18 +104,13 @@ def _gaps(points: Sequence[Point], found: Findings) -> Markup:
     count = int(reach / unit)
     ticks = [(k * unit, f"{k * unit:+.3g}" if k else "0") for k in range(-count, count + 1)]
     x, y, frame = _frame(points, -reach, reach, ticks)
-    upper = [f"{x(p.batch)},{y(p.high)}" for p in points]
-    lower = [f"{x(p.batch)},{y(p.low)}" for p in reversed(points)]
-    line = " ".join(f"{x(p.batch)},{y(p.mean)}" for p in points)
-    parts = [frame, _since(found, x), f'<polygon class="band" points="{" ".join([*upper, *lower])}"/>']
-    parts.append(f'<polyline class="line" points="{line}"/>')
+    batches = [x(p.batch) for p in points]
+    parts = [frame, _since(found, x), band(batches, [y(p.low) for p in points], [y(p.high) for p in points])]
+    parts.append(polyline("line", batches, [y(p.mean) for p in points]))
     for p in points:
-        words = escape(
-            f"{p.label}: {p.gap:+.4f} in {p.rows:,} rows; all so far {p.mean:+.4f} [{p.low:+.4f}, {p.high:+.4f}]"
-        )
-        ends = y(p.gap - 2 * p.error), y(p.gap + 2 * p.error)
-        parts.append(f'<g><line class="whisker" x1="{x(p.batch)}" x2="{x(p.batch)}" y1="{ends[0]}" y2="{ends[1]}"/>')
-        parts.append(f'<circle class="own" cx="{x(p.batch)}" cy="{y(p.gap)}" r="2.5"/><title>{words}</title></g>')
+        told = f"{p.label}: {p.gap:+.4f} in {p.rows:,} rows; all so far {p.mean:+.4f} [{p.low:+.4f}, {p.high:+.4f}]"
+        whisker = upright("whisker", x(p.batch), y(p.gap - 2 * p.error), y(p.gap + 2 * p.error))
+        parts.append(f"<g>{whisker}{circle(x(p.batch), y(p.gap), 2.5, 'own')}{titled(told)}</g>")
     return Markup("".join(parts))
 
 
