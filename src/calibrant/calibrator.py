@@ -148,8 +148,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         return float(self._count_parameters())
 
     def _count_parameters(self) -> float:
-        """Count the learnt numbers: the sizes of the attributes that ``_learnt`` names."""
-        return sum(np.size(getattr(self, name)) for name in self._learnt)
+        """Count the learnt numbers: those of the attributes that ``_learnt`` names, and of the maps inside these."""
+        return sum(_numbers_in(getattr(self, name)) for name in self._learnt)
 
     def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the map on held-out scores and their labels.
@@ -414,6 +414,14 @@ class Frequencies:
     def __call__(self, rows: Floats) -> Array:
         """Return the shares, a row for each row."""
         return np.tile(self.class_weights / self.class_weights.sum(), (len(rows), 1))
+
+
+def _numbers_in(learnt: Any) -> float:
+    if isinstance(learnt, Calibrator):
+        return learnt._count_parameters()
+    if isinstance(learnt, (list, tuple)):
+        return sum(map(_numbers_in, learnt))
+    return np.size(learnt)
 
 
 def _refuse_one_class(data: Data, classes: NDArray[Any], traits: Traits) -> None:

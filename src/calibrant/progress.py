@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
+from typing import Any
 
 Progress = Callable[..., None]
 
@@ -21,24 +22,13 @@ def progress_bar(words: str, after: float = 2.0) -> Iterator[Progress]:
     if not sys.stderr.isatty() or find_spec("rich") is None:
         yield lambda done, total, note="": None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
-    bar = Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
-    task, begun = bar.add_task(words, total=None), time.monotonic()
-
-    def advance(done: int, total: int, note: str = "") -> None:
-        if not bar.live.is_started and time.monotonic() - begun > after and done < total:
-            bar.start()
-        bar.update(task, completed=done, total=total, description=f"{words} {note}".rstrip())
-
-    try:
-        yield advance
-    finally:
-        if bar.live.is_started:
-            bar.stop()
+    text, share = TextColumn("{task.description}"), TextColumn("{task.percentage:>3.0f}%")
+    with _drawn(words, after, text, BarColumn(), share, TimeRemainingColumn()) as draw:
+        yield lambda done, total, note="": draw(
+            done < total, completed=done, total=total, description=f"{words} {note}".rstrip()
+        )
 
 
 @contextlib.contextmanager
@@ -50,21 +40,29 @@ def pass_bar(words: str, quiet: bool = False, after: float = 1.0) -> Iterator[Ca
     if quiet or not sys.stderr.isatty() or find_spec("rich") is None:
         yield lambda number, rows, total: None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
 
     text = TextColumn("{task.description}: pass {task.fields[number]}, {task.fields[rows]:,} rows")
-    bar = Bar(text, BarColumn(), TimeElapsedColumn(), console=Console(stderr=True), transient=True)
-    task, begun = bar.add_task(words, total=None, number=1, rows=0), time.monotonic()
+    with _drawn(words, after, text, BarColumn(), TimeElapsedColumn(), number=1, rows=0) as draw:
+        yield lambda number, rows, total: draw(True, number=number, rows=rows, completed=rows, total=total)
 
-    def advance(number: int, rows: int, total: int | None) -> None:
-        if not bar.live.is_started and time.monotonic() - begun > after:
+
+@contextlib.contextmanager
+def _drawn(words: str, after: float, *columns: Any, **fields: Any) -> Iterator[Callable[..., None]]:
+    """Yield what brings a bar of rich up to date, and starts it when it is late enough and work remains."""
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    bar = Bar(*columns, console=Console(stderr=True), transient=True)
+    task, begun = bar.add_task(words, total=None, **fields), time.monotonic()
+
+    def draw(remains: bool, **told: Any) -> None:
+        if not bar.live.is_started and time.monotonic() - begun > after and remains:
             bar.start()
-        bar.update(task, number=number, rows=rows, completed=rows, total=total)
+        bar.update(task, **told)
 
     try:
-        yield advance
+        yield draw
     finally:
         if bar.live.is_started:
             bar.stop()

@@ -15,7 +15,9 @@ from .description import Description, describe
 
 _SAME = {"add": "add", "sub": "sub", "mul": "mul", "div": "div", "maximum": "maximum", "minimum": "minimum"}
 _SAME |= {"exp": "exp", "log": "log", "greater_equal": "ge", "greater": "gt", "equal": "eq", "is_nan": "isnan"}
-_SAME |= {"where": "where", "matmul": "matmul"}
+_SAME |= {"where": "where"}
+_ROWS = {"row_max": ("amax", [1], True), "row_min": ("amin", [1], True), "row_sum": ("sum", [1], True)}
+_ROWS |= {"softmax": ("softmax", 1)}
 
 
 def to_torch(calibrator: Any, *, one_score: bool | None = None, precision: str = "double") -> Any:
@@ -78,8 +80,11 @@ class _TorchGraph:
         values: list[Any] = []
         for node in formula.nodes:
             inputs = [values[i] for i in node.inputs]
-            if node.op in _SAME and node.op != "matmul":
+            if node.op in _SAME:
                 values.append(self.call(_SAME[node.op], *inputs))
+            elif node.op in _ROWS:
+                name, *how = _ROWS[node.op]
+                values.append(self.call(name, *inputs, *how))
             else:
                 values.append(getattr(self, "_" + node.op)(node, *inputs))
         self.graph.output(self.method("type_as", values[formula.output], given))
@@ -126,21 +131,9 @@ class _TorchGraph:
     def _constant(self, node: Node) -> Any:
         return self.number(node.values["values"][None, :])
 
-    def _row_max(self, node: Node, given: Any) -> Any:
-        return self.call("amax", given, [1], True)
-
-    def _row_min(self, node: Node, given: Any) -> Any:
-        return self.call("amin", given, [1], True)
-
-    def _row_sum(self, node: Node, given: Any) -> Any:
-        return self.call("sum", given, [1], True)
-
     def _first_top(self, node: Node, given: Any) -> Any:
         place = self.call("argmax", given, 1, True)
         return self.call("eq", place, self.whole(np.arange(node.width)[None, :]))
-
-    def _softmax(self, node: Node, given: Any) -> Any:
-        return self.call("softmax", given, 1)
 
     def _matmul(self, node: Node, given: Any) -> Any:
         return self.call("matmul", given, self.number(node.values["matrix"]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -61,14 +61,10 @@ def arrow_table(path: str, part: Any, first: int = 0) -> Table:
         except UnicodeDecodeError as error:
             raise FileProblem(f"{path}: column {column} holds text that is none", seen=f"{error}"[:200]) from error
 
-    def numbers(columns: Sequence[str]) -> NDArray[Any]:
-        blocks = [values(column) for column in columns]
-        return blocks[0] if len(blocks) == 1 else np.column_stack(blocks)
-
     def items(column: str) -> list[Any]:
         return part.column(column).to_pylist()
 
-    return Table(path, list(part.schema.names), numbers, values, part, items=items)
+    return Table(path, list(part.schema.names), values, part, items=items)
 
 
 def _is_list(kind: Any) -> bool:

@@ -24,9 +24,9 @@ class Table:
     ----------
     path : str
     columns : sequence of str
-    numbers, values, items : callable
-        ``numbers`` gives one column or an (n, m) block of several, ``values`` one of any type; ``items`` is a list of
-        what stands in a column, None or an empty text where nothing does.
+    values, items, block : callable
+        ``values`` gives a column of any type; ``items`` is a list of what stands in it, None or an empty text where
+        nothing does. ``block`` reads columns of numbers, where that is more than to put their values side by side.
     content : object
         What the reader of this format has read, for `calibrant.files.writing`, which adds columns to it.
     lines : sequence of int or None
@@ -37,12 +37,19 @@ class Table:
 
     path: str
     columns: Sequence[str]
-    numbers: Callable[[Sequence[str]], NDArray[Any]]
     values: Callable[[str], NDArray[Any]]
     content: Any
     lines: Sequence[int] | None = None
     percent: Callable[[Sequence[str]], bool] | None = None
     items: Callable[[str], list[Any]] | None = None
+    block: Callable[[Sequence[str]], NDArray[Any]] | None = None
+
+    def numbers(self, columns: Sequence[str]) -> NDArray[Any]:
+        """Return one column of numbers, or an (n, m) block of several."""
+        if self.block is not None:
+            return self.block(columns)
+        found = [self.values(column) for column in columns]
+        return found[0] if len(found) == 1 else np.column_stack(found)
 
 
 def table_pieces(table: Table, names: Names) -> Found:

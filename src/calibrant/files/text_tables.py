@@ -86,7 +86,7 @@ def csv_table(
     def items(column: str) -> list[Any]:
         return [row[place[column]] for row in rows]
 
-    return Table(path, header, numbers, values, Cells(header, rows, style), lines, percent, items)
+    return Table(path, header, values, Cells(header, rows, style), lines, percent, items, numbers)
 
 
 def _text(file: BinaryIO, path: str) -> str:
@@ -190,14 +190,10 @@ def jsonl_table(path: str, numbered: Sequence[tuple[int, str]]) -> Table:
         same = len({str if isinstance(item, str) else float for item in items}) == 1
         return np.asarray(items) if same else np.asarray(items, dtype=object)
 
-    def numbers(columns: Sequence[str]) -> NDArray[Any]:
-        blocks = [values(column) for column in columns]
-        return blocks[0] if len(blocks) == 1 else np.column_stack(blocks)
-
     def items(column: str) -> list[Any]:
         return [row.get(column) for row in flat]
 
-    return Table(path, columns, numbers, values, Objects(rows), lines, items=items)
+    return Table(path, columns, values, Objects(rows), lines, items=items)
 
 
 def _object(path: str, line: int, words: str) -> dict[str, Any]:

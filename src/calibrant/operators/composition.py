@@ -14,6 +14,7 @@ class Composition(Calibrator):
 
     parts: Sequence[Calibrator]
     parts_: list[Calibrator]
+    _learnt = ("parts_",)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters, with ``deep`` those of the parts too."""
@@ -55,9 +56,6 @@ class Composition(Calibrator):
     @property
     def _needs(self) -> str:
         return self.parts[0]._needs
-
-    def _count_parameters(self) -> float:
-        return sum(part._count_parameters() for part in self.parts_)
 
     def _check_parts(self) -> None:
         """Raise where the shapes of the parts do not fit one another."""

@@ -60,6 +60,7 @@ class MultiLabel(Lift):
         "labelled_": Values("K", kind="i", low=0),
         "range_": Values(2, order="rising"),
     }
+    _learnt = ("maps_",)
     _sums_to_one = False
     _constraints: ClassVar[Mapping[str, Any]] = {"share": OneOf("none", "all")}
     maps_: list[BinaryMap]
@@ -191,9 +192,6 @@ class MultiLabel(Lift):
                 "the scores must have the columns they had in fit", seen=f"{odds.shape[1]}, not {self.n_features_in_}"
             )
         return odds
-
-    def _count_parameters(self) -> float:
-        return sum(fitted._count_parameters() for fitted in self.maps_)
 
 
 def _not_by_blocks(seen: str) -> InvalidInput:

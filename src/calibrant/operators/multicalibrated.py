@@ -58,6 +58,7 @@ class Multicalibrated(GroupedMap):
     """
 
     _identifier = "multicalibrated"
+    _learnt = ("map_", "steps_")
     _state: ClassVar[Mapping[str, Any]] = {
         "map_": Fitted(),
         "columns_": Values("groups", kind="i", low=-1, high=10**6),
@@ -148,9 +149,6 @@ class Multicalibrated(GroupedMap):
         for g in range(1, len(self.columns_)):
             members[:, g] = table[:, self.columns_[g]] == self.values_[g]
         return members
-
-    def _count_parameters(self) -> float:
-        return self.map_._count_parameters() + len(self.steps_)
 
     def _check_state(self) -> None:
         inside = self.places_ < [len(self.classes_), len(self.columns_)]

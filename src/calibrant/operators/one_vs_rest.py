@@ -74,6 +74,7 @@ class OneVsRest(Lift):
         "maps_": Fitted("maps", classes=2),
         "groups_": Values("K", kind="i", low=0, below="K"),
     }
+    _learnt = ("maps_",)
     _constraints: ClassVar[Mapping[str, Any]] = {"normalize": OneOf("sum", "softmax")}
     maps_: list[BinaryMap]
     groups_: Integers
@@ -184,9 +185,6 @@ class OneVsRest(Lift):
                 "OneVsRest.maps_ is not usable: it must hold a map of the lifted kind for each group",
                 seen=f"{len(self.maps_)} for {groups} groups",
             )
-
-    def _count_parameters(self) -> float:
-        return sum(fitted._count_parameters() for fitted in self.maps_)
 
     def _map(self, logits: Floats) -> Floats:
         if self._is_binary:

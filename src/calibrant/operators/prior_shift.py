@@ -72,6 +72,7 @@ class PriorShift(Calibrator):
     """
 
     _identifier = "prior-shift"
+    _learnt = ("map_", "slope_", "bias_", "priors_")
     _state: ClassVar[Mapping[str, Any]] = {
         "map_": Fitted(),
         "slope_": Number(0, 1e30),
@@ -197,9 +198,6 @@ class PriorShift(Calibrator):
         """What other class frequencies add to a log-probability."""
         with np.errstate(divide="ignore"):
             return np.log(self.priors_) - np.log(self.source_priors_)
-
-    def _count_parameters(self) -> float:
-        return self.map_._count_parameters() + 1 + len(self.bias_) + len(self.priors_)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -74,6 +74,7 @@ class StructuredScaling(Calibrator):
 
     _identifier = "structured-scaling"
     _state: ClassVar[Mapping[str, Any]] = {"chain_": Fitted()}
+    _learnt = ("chain_",)
     _constraints: ClassVar[Mapping[str, Any]] = {"shape": OneOf("matrix", "vector")}
     chain_: Chain
 
@@ -101,9 +102,8 @@ class StructuredScaling(Calibrator):
         self.chain_ = Chain([FlooredTemperature(), Mixture([*parts, *bent], weights="likely")])
         report = self.chain_.fit_behind(link)
         effective = report.details["effective_parameters"]
-        report = replace(
-            report, details={}, at_bound=(), messages=(), caveat=""
-        )  # those of parts that may have no share
+        # What the report says beside is of parts that may have no share.
+        report = replace(report, details={}, at_bound=(), messages=(), caveat="")
         return estimate(report, data, softmax, self._map, effective)
 
     def _forms(self, k: int) -> list[str]:
@@ -113,9 +113,6 @@ class StructuredScaling(Calibrator):
 
     def _summands(self) -> list[Summand]:
         return self.chain_._summands()
-
-    def _count_parameters(self) -> float:
-        return self.chain_._count_parameters()
 
     def _map(self, logits: Floats) -> Floats:
         return self.chain_._map(logits)

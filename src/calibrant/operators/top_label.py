@@ -47,6 +47,7 @@ class TopLabel(Lift):
 
     _identifier = "top-label"
     _state: ClassVar[Mapping[str, Any]] = {"map_": Fitted(classes=2)}
+    _learnt = ("map_",)
     _constraints: ClassVar[Mapping[str, Any]] = {"keep_label": OneOf(True, False)}
     map_: BinaryMap
 
@@ -79,9 +80,6 @@ class TopLabel(Lift):
         report = self.map_.fit_data(data.viewed(top_view, 2, 2))
         losses = mean_losses(data, softmax, self._map)
         return FitReport(report.iterations, report.converged, "nll", *losses, messages=report.messages)
-
-    def _count_parameters(self) -> float:
-        return self.map_._count_parameters()
 
     def _confidence(self, logits: Floats) -> tuple[Integers, Floats]:
         """Return the places of the top labels and the map's answer for each."""

@@ -140,18 +140,13 @@ def class_grid(found: Measurement | Sequence[ReliabilityCurve], *, columns: int 
     found : Measurement or sequence of ReliabilityCurve
     """
     curves = found.class_curves if isinstance(found, Measurement) else found
-    worst = sorted(curves, key=_gap, reverse=True)[:most]
+    worst = sorted(curves, key=lambda curve: curve.mean_gap, reverse=True)[:most]
     if not worst:
         raise InvalidInput("there are no class curves to draw", hint="an event's probabilities have none")
     rows = -(-len(worst) // columns)
     figure = new_figure((2.0 * columns, 2.1 * rows))
     for i, curve in enumerate(worst):
         ax = figure.add_subplot(rows, columns, i + 1)
-        reliability(curve, ax=ax, histogram=None, note=f"{curve.view}\n{_gap(curve):.3f}")
+        reliability(curve, ax=ax, histogram=None, note=f"{curve.view}\n{curve.mean_gap:.3f}")
         ax.set(xlabel="", ylabel="", xticks=[0, 1], yticks=[0, 1])
     return figure
-
-
-def _gap(curve: ReliabilityCurve) -> float:
-    bins = curve.binned
-    return float(bins.weight @ np.abs(bins.score - bins.frequency) / bins.weight.sum())

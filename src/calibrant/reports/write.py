@@ -309,9 +309,9 @@ def _views(before: Measurement | None, after: Measurement | None, names: tuple[s
     first = "The event" if before.is_event else "Most probable class"
     views = [_view(first, before.curve, None if after is None else after.curve, top)]
     later = {} if after is None else {curve.view: curve for curve in after.class_curves}
-    for curve in sorted(before.class_curves, key=_harm, reverse=True):
+    for curve in sorted(before.class_curves, key=lambda curve: curve.mean_gap, reverse=True):
         name = names[int(curve.view)] if curve.view.isdigit() and int(curve.view) < len(names) else curve.view
-        views.append(_view(name, curve, later.get(curve.view), [f"mean gap {_harm(curve):.4f}"]))
+        views.append(_view(name, curve, later.get(curve.view), [f"mean gap {curve.mean_gap:.4f}"]))
     return views
 
 
@@ -329,13 +329,7 @@ def _near(before: Measurement | None, after: Measurement | None) -> dict[str, An
 
 
 def _view(name: str, before: ReliabilityCurve, after: ReliabilityCurve | None, corner: list[str]) -> dict[str, Any]:
-    return {"name": name, "marks": reliability_marks(before, after, corner), "harm": _harm(before)}
-
-
-def _harm(curve: ReliabilityCurve) -> float:
-    """Mean gap of a curve, weighted by rows."""
-    bins = curve.binned
-    return float(bins.weight @ np.abs(bins.score - bins.frequency) / bins.weight.sum())
+    return {"name": name, "marks": reliability_marks(before, after, corner), "harm": before.mean_gap}
 
 
 def _numbers(

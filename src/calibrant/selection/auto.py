@@ -46,6 +46,7 @@ class AutoCalibrator(Calibrator):
     """
 
     _identifier = "auto-calibrator"
+    _learnt = ("map_",)
     _state: ClassVar[Mapping[str, Any]] = {"map_": Fitted(), "best_": Text(), "reason_": Text(), "table_": Anything()}
     _sees_zeros = True
     _constraints: ClassVar[Mapping[str, Any]] = {
@@ -161,9 +162,6 @@ class AutoCalibrator(Calibrator):
             {**report.details, "chosen": self.best_},
             report.caveat,
         )
-
-    def _count_parameters(self) -> float:
-        return self.map_.n_parameters_
 
     def _map(self, logits: Floats) -> Floats:
         return self.map_._map(logits)

@@ -65,6 +65,12 @@ class ReliabilityCurve:
     edges: Array
     counts: Array
 
+    @property
+    def mean_gap(self) -> float:
+        """How far the bins are from the diagonal, weighted by rows."""
+        bins = self.binned
+        return float(bins.weight @ np.abs(bins.score - bins.frequency) / bins.weight.sum())
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists and numbers."""
         return plain(asdict(self))
