@@ -17,26 +17,12 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidInput
 from ..parameters import AnyOf, Integer, OneOf
+from ..types import Array, Floats, Integers
 from .fine import FineCells
 from .imax import imax
 from .pairs import Pairs
 
-__all__ = [
-    "EDGES",
-    "Edges",
-    "bin_index",
-    "equal_mass",
-    "equal_width",
-    "fixed_edges",
-    "given",
-    "imax_edges",
-    "kmeans",
-    "make_edges",
-    "mass_bounds",
-    "sturges",
-]
-
-Edges = NDArray[np.float64]
+Edges = Array
 
 _COUNTED = 2.0**62  # products of whole weights and bins below this are exact in integers
 _CLOSE = 1e-9  # of a bin: weights that are no whole numbers add up differently in other orders
@@ -58,10 +44,10 @@ def sturges(n: float) -> int:
 
 
 def equal_mass(
-    scores: NDArray[np.float64],
+    scores: Array,
     bins: int,
-    weights: NDArray[np.float64] | None = None,
-    order: NDArray[np.int64] | None = None,
+    weights: Array | None = None,
+    order: Integers | None = None,
 ) -> Edges:
     """Return edges of at most b bins of equal mass.
 
@@ -79,7 +65,7 @@ def equal_mass(
     return np.concatenate([[0.0], ordered[starts], [1.0]])
 
 
-def mass_bounds(below: NDArray[Any], total: Any, bins: int) -> NDArray[np.int64]:
+def mass_bounds(below: NDArray[Any], total: Any, bins: int) -> Integers:
     """Return the groups of tied scores at which bins of equal mass begin, but the first, from the weight below each."""
     ranks = np.arange(1, bins)
     least = (ranks - _CLOSE) * (total / bins)  # the weight below the first group of each bin
@@ -91,7 +77,7 @@ def mass_bounds(below: NDArray[Any], total: Any, bins: int) -> NDArray[np.int64]
     return np.concatenate([starts[:1], starts[1:][starts[1:] != starts[:-1]]])  # each once
 
 
-def kmeans(scores: NDArray[np.float64], bins: int, weights: NDArray[np.float64] | None = None) -> Edges:
+def kmeans(scores: Array, bins: int, weights: Array | None = None) -> Edges:
     """Return edges half-way between the centres of Lloyd's algorithm, started at the centres of equal-mass bins."""
     mass = np.ones(len(scores)) if weights is None else weights
     values, inverse = np.unique(scores, return_inverse=True)
@@ -109,7 +95,7 @@ def kmeans(scores: NDArray[np.float64], bins: int, weights: NDArray[np.float64] 
     return edges
 
 
-def imax_edges(scores: NDArray[np.float64], bins: int, weights: NDArray[np.float64] | None = None) -> Edges:
+def imax_edges(scores: Array, bins: int, weights: Array | None = None) -> Edges:
     """Return the edges of I-Max (paper 002, §3.2) under the model that the scores are true: no outcome is looked at."""
     values, inverse = np.unique(scores, return_inverse=True)
     counts = np.bincount(inverse, weights=weights).astype(np.float64)
@@ -132,7 +118,7 @@ def given(edges: Any) -> Edges:
     return np.r_[low, array, high]
 
 
-def bin_index(scores: NDArray[np.floating], edges: Edges) -> NDArray[np.int64]:
+def bin_index(scores: Floats, edges: Edges) -> Integers:
     """Return the bin of each score: [lo, hi), the last bin closed."""
     return np.clip(np.searchsorted(edges, scores, side="right") - 1, 0, len(edges) - 2)
 

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _core
 from ..threads import get_threads
+from ..types import Array, Integers
 from .fine import FineCells
-
-__all__ = ["IMax", "imax", "imax_of_groups"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +29,7 @@ class IMax:
         The sigmoid model P(y = 1 | λ) = σ(slope · λ + offset).
     """
 
-    bounds: NDArray[np.int64]
+    bounds: Integers
     losses: tuple[float, ...]
     converged: bool
     slope: float
@@ -72,7 +70,7 @@ def imax_of_groups(groups: Sequence[FineCells], bins: int, *, affine: bool = Tru
     ]
 
 
-def _uniforms(bins: int, seed: int) -> NDArray[np.float64]:
+def _uniforms(bins: int, seed: int) -> Array:
     """Numbers for the start: a row for each centre, of which the first needs but one."""
     trials = 2 + int(np.log(bins))
     out = np.zeros((bins, trials))

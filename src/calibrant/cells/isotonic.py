@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _core
-
-__all__ = ["isotonic_levels"]
-
-Floats = NDArray[np.float64]
+from ..types import Array
 
 
-def isotonic_levels(weights: Floats, outcomes: Floats) -> Floats:
+def isotonic_levels(weights: Array, outcomes: Array) -> Array:
     """Return the non-decreasing levels closest to outcomes / weights in weighted squares (pool adjacent violators)."""
     whole = np.array([0, len(weights)], dtype=np.int64)
     return _core.pool_adjacent(np.ascontiguousarray(outcomes), np.ascontiguousarray(weights), whole)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, log_expit
 
-__all__ = ["LogisticFit", "fit_logistic"]
+from ..types import Array
 
-Floats = NDArray[np.float64]
 _STEPS = 60  # Newton's method needs fewer than ten unless outcomes are separable
 _STEEP = 1e4  # log-odds beyond which a fit runs away: outcomes are separable
 
@@ -19,14 +17,14 @@ _STEEP = 1e4  # log-odds beyond which a fit runs away: outcomes are separable
 class LogisticFit:
     """Coefficients, curvature of the log-likelihood and of the penalty there, log-likelihood, and how it ended."""
 
-    theta: Floats
-    curvature: Floats
-    penalty: Floats
+    theta: Array
+    curvature: Array
+    penalty: Array
     likelihood: float
     converged: bool
 
     @property
-    def covariance(self) -> Floats:
+    def covariance(self) -> Array:
         """The inverse of the curvature of both; of what no row determines it is large but finite."""
         total = self.curvature + self.penalty
         ridge = 1e-12 * max(float(np.trace(total)), 1e-300) * np.eye(len(self.theta))
@@ -34,14 +32,14 @@ class LogisticFit:
 
 
 def fit_logistic(
-    design: Floats,
-    outcomes: Floats,
-    weights: Floats,
+    design: Array,
+    outcomes: Array,
+    weights: Array,
     *,
-    offset: Floats | float = 0.0,
-    penalty: Floats | None = None,
-    start: Floats | None = None,
-    centre: Floats | None = None,
+    offset: Array | float = 0.0,
+    penalty: Array | None = None,
+    start: Array | None = None,
+    centre: Array | None = None,
 ) -> LogisticFit:
     """Maximise Σ[o·log σ(z) + (w - o)·log σ(-z)] - ½(θ - c)ᵀP(θ - c), z = Dθ + offset, by Newton with halved steps.
 
@@ -59,7 +57,7 @@ def fit_logistic(
     c = np.zeros(d) if centre is None else centre
     missed = weights - outcomes
 
-    def value(theta: Floats) -> tuple[float, float]:
+    def value(theta: Array) -> tuple[float, float]:
         z = design @ theta + offset
         likelihood = float(outcomes @ log_expit(z) + missed @ log_expit(-z))
         return likelihood, likelihood - 0.5 * float((theta - c) @ P @ (theta - c))

@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 from scipy.special import expit, logit
 
+from ..types import Array
 from .logistic import LogisticFit, fit_logistic
 from .pairs import Cells, Pairs
 
-__all__ = ["LogitSpline", "grouped", "logit_spline"]
-
-Floats = NDArray[np.float64]
 _KNOTS = 12  # a smoothing spline with a penalty hardly gains by more
 _GROUPS = 1500  # cells beyond which neighbours are joined for the fit
 _STRENGTHS = 10.0 ** np.linspace(5, -3, 17)  # of the penalty, from a line to almost free, on a scale of one
@@ -39,16 +36,16 @@ class LogitSpline:
         Of the values at the knots; a Bayesian one, which knows of the curve's bias too (Wahba 1983).
     """
 
-    knots: Floats
+    knots: Array
     fit: LogisticFit
     strength: float
-    covariance: Floats
+    covariance: Array
 
-    def at(self, scores: Floats) -> Floats:
+    def at(self, scores: Array) -> Array:
         """Return the frequency at each score."""
         return expit(_basis(_odds(scores), self.knots) @ self.fit.theta)
 
-    def band(self, scores: Floats, confidence: float = 0.95) -> tuple[Floats, Floats]:
+    def band(self, scores: Array, confidence: float = 0.95) -> tuple[Array, Array]:
         """Return limits that hold for all scores at once with the stated confidence."""
         basis = _basis(_odds(scores), self.knots)
         middle, root = basis @ self.fit.theta, self._root
@@ -58,11 +55,11 @@ class LogitSpline:
         return expit(middle - reach * error), expit(middle + reach * error)
 
     @property
-    def _root(self) -> Floats:
+    def _root(self) -> Array:
         values, vectors = np.linalg.eigh(self.covariance)
         return vectors * np.sqrt(np.maximum(values, 0.0))
 
-    def drawn(self, scores: Floats, draws: int, rng: np.random.Generator) -> Floats:
+    def drawn(self, scores: Array, draws: int, rng: np.random.Generator) -> Array:
         """Return curves drawn from the posterior, at scores: of shape (draws, scores)."""
         theta = self.fit.theta + rng.normal(size=(draws, len(self.knots))) @ self._root.T
         return expit(theta @ _basis(_odds(scores), self.knots).T)
@@ -97,7 +94,7 @@ def logit_spline(pairs: Pairs, *, like: LogitSpline | None = None) -> LogitSplin
     return LogitSpline(knots, chosen, strength, _covariance(chosen, pairs, knots))
 
 
-def _odds(scores: Floats) -> Floats:
+def _odds(scores: Array) -> Array:
     with np.errstate(divide="ignore"):
         return np.clip(logit(scores), -_FARTHEST, _FARTHEST)
 
@@ -115,7 +112,7 @@ def grouped(cells: Cells, rows: float) -> Cells:
     return Cells(scores, weights * scale, np.add.reduceat(cells.outcomes, first) * scale)
 
 
-def _knots_of(x: Floats, weights: Floats) -> Floats:
+def _knots_of(x: Array, weights: Array) -> Array:
     """Quantiles of the log-odds, from end to end, no two closer than a hundredth of their range."""
     below = (np.cumsum(weights) - weights / 2) / weights.sum()
     places = np.interp(np.linspace(0.0, 1.0, _KNOTS), below, x)
@@ -132,12 +129,12 @@ def _knots_of(x: Floats, weights: Floats) -> Floats:
     return np.array(kept)
 
 
-def _natural(knots: Floats) -> CubicSpline:
+def _natural(knots: Array) -> CubicSpline:
     """Return the natural splines that are one at one knot and zero at the others."""
     return CubicSpline(knots, np.eye(len(knots)), bc_type="natural")
 
 
-def _roughness(knots: Floats) -> Floats:
+def _roughness(knots: Array) -> Array:
     """∫f″² as a quadratic form of the values at the knots, times the cube of their range: free of scale."""
     bend, h = _natural(knots)(knots, 2), np.diff(knots)  # f″ is linear between knots
     left, right = bend[:-1], bend[1:]
@@ -145,11 +142,11 @@ def _roughness(knots: Floats) -> Floats:
     return (((left.T * h) @ left + (right.T * h) @ right) / 3 + (mixed + mixed.T) / 6) * float(np.ptp(knots)) ** 3
 
 
-def _penalty(roughness: Floats, strength: float) -> Floats:
+def _penalty(roughness: Array, strength: float) -> Array:
     return strength * 1e-2 * roughness
 
 
-def _basis(x: Floats, knots: Floats) -> Floats:
+def _basis(x: Array, knots: Array) -> Array:
     """Return the matrix from values at the knots to values at x: cubic between, linear beyond."""
     spline = _natural(knots)
     left, right = spline(knots[[0, -1]], 1)
@@ -164,7 +161,7 @@ def _evidence(fit: LogisticFit, strength: float, k: int) -> float:
     return penalised - 0.5 * float(size) + 0.5 * (k - 2) * float(np.log(strength))
 
 
-def _covariance(fit: LogisticFit, pairs: Pairs, knots: Floats) -> Floats:
+def _covariance(fit: LogisticFit, pairs: Pairs, knots: Array) -> Array:
     bread = fit.covariance
     if pairs.clusters is None:
         return bread

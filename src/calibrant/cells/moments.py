@@ -6,15 +6,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..arrays import inner
 from ..errors import FileProblem, reading_state
-
-__all__ = ["Moments", "moments_of"]
-
-Floats = NDArray[np.float64]
-
+from ..types import Array
 
 _NUMBERS = ("weight", "squares", "first", "second", "third", "shift", "infinite")  # all finite
 
@@ -114,7 +109,7 @@ class Moments:
             return found
 
 
-def moments_of(values: Floats, weights: Floats | None, shift: float | None = None) -> Moments:
+def moments_of(values: Array, weights: Array | None, shift: float | None = None) -> Moments:
     """Return the moments of a number a row; the shift is the mean of these rows where none is given."""
     w = np.ones(len(values)) if weights is None else weights
     finite = np.isfinite(values)

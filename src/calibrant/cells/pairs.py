@@ -10,10 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import inner
-
-__all__ = ["Cells", "Pairs", "is_whole", "rows_of", "standard_error"]
-
-Floats = NDArray[np.float64]
+from ..types import Array, Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,12 +29,12 @@ class Cells:
         The weight of those whose event happened.
     """
 
-    scores: Floats
-    weights: Floats
-    outcomes: Floats
+    scores: Array
+    weights: Array
+    outcomes: Array
 
     @property
-    def frequencies(self) -> Floats:
+    def frequencies(self) -> Array:
         """The share of each cell's weight whose event happened."""
         return self.outcomes / self.weights
 
@@ -47,12 +44,12 @@ class Cells:
         return rows_of(len(self.weights), self.weights)
 
     @property
-    def share(self) -> Floats:
+    def share(self) -> Array:
         """Each cell's share of the total weight."""
         return self.weights / self.weights.sum()
 
     @property
-    def residuals(self) -> Floats:
+    def residuals(self) -> Array:
         """The weight of what happened less what was said, in each cell."""
         return self.outcomes - self.weights * self.scores
 
@@ -74,11 +71,11 @@ class Pairs:
         The number of each row's cluster (a patient, a prompt), 0 … G-1: rows of one cluster need not be independent.
     """
 
-    scores: Floats
-    outcomes: Floats
-    weights: Floats | None = None
-    draws: Floats | None = None
-    clusters: NDArray[np.int64] | None = None
+    scores: Array
+    outcomes: Array
+    weights: Array | None = None
+    draws: Array | None = None
+    clusters: Integers | None = None
 
     @property
     def n(self) -> int:
@@ -96,7 +93,7 @@ class Pairs:
         return rows_of(self.n, self.weights) if self.draws is None else float(self.draws.sum())
 
     @property
-    def weight_array(self) -> Floats:
+    def weight_array(self) -> Array:
         """The weights, as ones where none were given."""
         return np.ones(self.n) if self.weights is None else self.weights
 
@@ -110,19 +107,19 @@ class Pairs:
         """Return the pairs without rows of weight zero."""
         return self if self.weights is None or self.weights.all() else self.take(self.weights > 0)
 
-    def weighted(self, weights: Floats | None) -> Pairs:
+    def weighted(self, weights: Array | None) -> Pairs:
         """Return the same pairs with other weights, each entry one row."""
         made = replace(self, weights=weights, draws=None)
         made.__dict__["order"] = self.order  # that of the same scores
         return made
 
     @cached_property
-    def order(self) -> NDArray[np.int64]:
+    def order(self) -> Integers:
         """The rows by increasing score, ties as they came: another processor must not resample other rows."""
         return np.argsort(self.scores, kind="stable")
 
     @property
-    def known_order(self) -> NDArray[np.int64] | None:
+    def known_order(self) -> Integers | None:
         """The order, or None where nothing has needed it yet."""
         return self.__dict__.get("order")
 
@@ -142,7 +139,7 @@ class Pairs:
         return Cells(scores[first], np.add.reduceat(weights, first), np.add.reduceat(outcomes, first))
 
 
-def rows_of(n: int, weights: Floats | None) -> float:
+def rows_of(n: int, weights: Array | None) -> float:
     """Return as how many rows weights count, where a rule depends on their number.
 
     Whole weights are numbers of rows. Fractional ones count as many rows as give a mean the same variance, (Σw)²/Σw²,
@@ -157,12 +154,12 @@ def rows_of(n: int, weights: Floats | None) -> float:
 _MOST_ROWS = 1e8  # that whole weights may stand for
 
 
-def is_whole(weights: Floats) -> bool:
+def is_whole(weights: Array) -> bool:
     """Tell whether weights are numbers of rows: whole, and of no more rows than could be written out."""
     return bool((weights == np.floor(weights)).all()) and float(weights.sum()) <= _MOST_ROWS
 
 
-def standard_error(values: Floats, pairs: Pairs) -> tuple[float, float]:
+def standard_error(values: Array, pairs: Pairs) -> tuple[float, float]:
     """Return the standard error of a weighted mean of rows, and as how many independent draws they count.
 
     Rows of a cluster are added up first, as they need not be independent: G/(G-1)·Σ_g (Σ_{i∈g} w(x - mean))²/(Σw)².

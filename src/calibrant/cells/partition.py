@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _core
+from ..types import Integers
 from .fine import FineCells
 from .information import bin_information
-
-__all__ = ["optimal_partition"]
 
 _MOST_CELLS = 1024  # of the dynamic programme, which is quadratic in them
 _SWEEPS = 100
 
-Bounds = NDArray[np.int64]
+Bounds = Integers
 
 
 def optimal_partition(cells: FineCells, bins: int, include: Bounds | None = None) -> Bounds:

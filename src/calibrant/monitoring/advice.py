@@ -7,8 +7,6 @@ import math
 from ..errors import count_of
 from .findings import Findings, StreamFindings
 
-__all__ = ["action_of", "advice_on", "verdict_on"]
-
 ENOUGH = 200  # rows since a change that are enough to fit two parameters on
 
 

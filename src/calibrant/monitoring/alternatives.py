@@ -8,8 +8,6 @@ import numpy as np
 
 from ..types import Array
 
-__all__ = ["CENTRES", "OFFSETS", "SLOPES", "Alternatives"]
-
 # Steps on the log-odds from hardly visible to gross; a continuous normal mixture keeps too much of its mass near 0.
 OFFSETS = tuple(sign * size for sign in (-1, 1) for size in (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0))
 SLOPES = (-0.4, -0.2, 0.2, 0.4)  # relative change of the slope of the log-odds

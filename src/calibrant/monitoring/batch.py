@@ -11,8 +11,6 @@ from .rows import MAIN, Rows
 from .settings import Settings
 from .sums import Sums, sums_of
 
-__all__ = ["Batch", "batch_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class Batch:

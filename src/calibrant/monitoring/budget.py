@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["newcomer_share", "shares"]
-
 RESERVED = 0.4  # of the groups' part, for groups that were not there in the first batch
 
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from ..types import Array, Integers
 
-__all__ = ["Tally"]
-
 
 @dataclass(eq=False)
 class Tally:

@@ -17,8 +17,6 @@ from ..types import Array, Integers
 from .process import LIFETIME, advance, empty, log_evidence
 from .rows import Rows
 
-__all__ = ["CELLS", "Changes", "conformal_ranks"]
-
 CELLS = 100  # of the places seen so far: ranks within a cell are drawn, which costs a little power and no truth
 BETS = 20  # cells of the histogram of ranks
 PRIOR = 5.0  # rows that each cell of it is thought to have had before the first: bets begin cautiously

@@ -13,8 +13,6 @@ from ..parameters import generator
 from ..types import Array
 from ..validation import as_weights
 
-__all__ = ["ExpectedPerformance", "Figure", "estimate_performance"]
-
 _Z = 1.959963984540054  # of a 95 % interval
 _FEW = 0.5  # share of the rows below which weights leave too few of them
 _DRAWS = 200  # of labels, for the spread of the area under the curve

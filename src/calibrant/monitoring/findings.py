@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .state import State
 
-__all__ = ["Alarm", "Findings", "StreamFindings", "findings_of"]
-
 
 @dataclass(frozen=True)
 class Alarm:

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from .sequence import gap_bound
 from .trail import Segment
 
-__all__ = ["Point", "points_of"]
-
 
 @dataclass(frozen=True)
 class Point:

@@ -17,8 +17,6 @@ from ..validation import as_labels, as_probabilities, as_weights, refuse_swapped
 from .calibeating import Tally
 from .saving import digest_of, read_document, write_document
 
-__all__ = ["Asked", "OnlineRecalibrator"]
-
 _LEAST = 1e-12  # of a setting: one over it is still a number to reckon with
 _NARROWEST = 1e-3  # of a width: there is a cell for every two of so many places
 KIND, FORMAT = "calibrant online recalibration", 1

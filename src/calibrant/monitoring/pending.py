@@ -16,8 +16,6 @@ from ..validation import as_array
 from .monitor import Monitor
 from .saving import FORMAT, digest_of, read_document, write_document
 
-__all__ = ["Pending"]
-
 KIND = "calibrant pending"
 
 

@@ -21,8 +21,6 @@ import numpy as np
 
 from ..types import Array
 
-__all__ = ["FROM_THE_START", "LIFETIME", "RUN_LENGTH", "Starts", "advance", "empty", "join", "log_evidence", "log_sum"]
-
 
 @dataclass(frozen=True)
 class Starts:

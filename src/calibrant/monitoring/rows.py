@@ -13,8 +13,6 @@ from ..errors import InvalidInput, caution, count_of
 from ..types import Array, Integers
 from ..validation import as_array, as_labels, as_probabilities, as_weights, refuse_swapped
 
-__all__ = ["MAIN", "Rows", "has_no_rows", "read_rows"]
-
 MAIN = "all rows"  # the stream of everything: the event, or the most probable class
 
 
@@ -35,7 +33,7 @@ class Rows:
     classes : array of shape (K,)
     """
 
-    p: NDArray[np.float64]
+    p: Array
     labels: Integers
     weights: Array | None
     groups: NDArray[np.str_] | None

@@ -10,8 +10,6 @@ from scipy.special import gammainc, gammaln
 
 from ..types import Array
 
-__all__ = ["closed_form_log_e", "gap_bound", "mixing", "offset_ends", "sub_gaussian_variance"]
-
 TIGHTEST = 250.0  # the variance (about rows × p(1-p)) where bounds are tightest: a thousand rows of even odds
 
 

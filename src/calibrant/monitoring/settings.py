@@ -13,8 +13,6 @@ from ..parameters import is_one_of
 from .alternatives import CENTRES, OFFSETS, SLOPES, Alternatives
 from .process import FROM_THE_START, LIFETIME, RUN_LENGTH, Starts
 
-__all__ = ["Settings"]
-
 MOST_CLASSES = 20  # up to here every class has a stream of its own unless the user says otherwise
 CHOICES = {
     "question": ("calibrated", "changed"),

@@ -20,8 +20,6 @@ from .stream import Stream
 from .sums import Sums
 from .trail import Segment, Trail
 
-__all__ = ["State"]
-
 MOST_STREAMS = 500  # a few KB each
 
 

@@ -11,8 +11,6 @@ from ..types import Array
 from .alternatives import Alternatives
 from .sequence import sub_gaussian_variance
 
-__all__ = ["Sums", "sums_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class Sums:

@@ -15,8 +15,6 @@ from ..validation.saturation import finite_logs
 from ._parts import alike
 from .chain import Chain
 
-__all__ = ["Blend", "matrices_of"]
-
 Links = tuple[Calibrator, ...]
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Batch", "Origin", "rows_in"]
-
 _LEAST_BYTES = 32  # of a row, however few its scores: label, weight, key and losses are made of it in double precision
 
 

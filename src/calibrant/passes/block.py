@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from ..types import Array, Floats, Integers
 
-__all__ = ["Block"]
-
 Value = TypeVar("Value")
 
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 
 from ..errors import InvalidInput, caution
 
-__all__ = ["Room"]
-
 _LITTLE = 64_000_000  # bytes that nobody is told of: as much as imports vary by
 _MUCH = 256_000_000  # bytes beyond which too little room is refused, not only told:
 _OFF = 1.25  # where they are so many times what is allowed, as they are known to so much only

@@ -16,8 +16,6 @@ from .folds import counted_keys
 if TYPE_CHECKING:
     from .data import Data
 
-__all__ = ["Bottom", "bit_hash", "bottom_of", "bottom_rows"]
-
 _EXACT = np.uint64(0xD6E8FEB86659FD93)  # an odd multiplier, for the hash of all bits of a row
 
 
@@ -155,7 +153,7 @@ def _first_of_keys(ordered: NDArray[Any]) -> Integers:
     return np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(ordered)])
 
 
-def bit_hash(logits: NDArray[np.floating]) -> NDArray[np.uint64]:
+def bit_hash(logits: Floats) -> NDArray[np.uint64]:
     """Return a hash of all bits of each row."""
     bits = np.ascontiguousarray(logits, dtype=np.float64).view(np.uint64)
     multipliers = np.cumprod(np.full(bits.shape[1], _EXACT, dtype=np.uint64), dtype=np.uint64)

@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Largest", "Rows", "merge"]
-
 
 def merge(one: Any, other: Any) -> Any:
     """Return what the rows of both blocks give together."""

@@ -19,8 +19,6 @@ from .folds import Keys, cell_counts, counted_keys
 from .sample import Bottom, bit_hash, bottom_of
 from .view import Counts, column_weights
 
-__all__ = ["Known", "SampleSize", "Survey", "judged_rows", "survey_of"]
-
 _ODD = np.uint64(0xBF58476D1CE4E5B9)  # an odd multiplier that mixes well (of splitmix64)
 _FIRST = (5, 10)  # numbers of folds of which the first is held out where there are many rows
 

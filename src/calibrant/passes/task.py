@@ -10,8 +10,6 @@ from .block import Block
 from .statistic import merge
 from .view import View, start
 
-__all__ = ["Answers", "Running", "Task", "Tasks", "run_tasks"]
-
 
 @dataclass(frozen=True, eq=False)
 class Task:

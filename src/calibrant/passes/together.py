@@ -20,8 +20,6 @@ from .task import Task, Tasks
 if TYPE_CHECKING:
     from .data import Data
 
-__all__ = ["together"]
-
 
 class _Cancelled(BaseException):
     """Ends a search whose answers will not come."""

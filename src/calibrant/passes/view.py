@@ -16,8 +16,6 @@ from ..types import Array, Integers
 from .block import Block
 from .folds import FoldPlan
 
-__all__ = ["Counts", "FoldView", "MapView", "View", "column_weights", "start"]
-
 View = Callable[[Block], Block]
 Counts = tuple[Array, Integers]  # weight, and number, of the rows of each class
 _COPIED = 2_000_000  # scores of a block up to which the rows left are copied; beyond, others get a weight of zero

@@ -18,8 +18,6 @@ import numpy as np
 from ..errors import FileProblem, reading_state
 from .statistic import Rows
 
-__all__ = ["from_bytes", "to_bytes"]
-
 _MAGIC, VERSION = b"CALS", 1
 _ODD = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 

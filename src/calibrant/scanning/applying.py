@@ -20,8 +20,6 @@ from .reading import is_one_score, named, naming_rows
 from .watching import counted, tell_pass
 from .writing import WRITERS
 
-__all__ = ["answer", "apply"]
-
 
 def answer(batch: Batch, maps: tuple[Any, ...]) -> Batch:
     """Return a batch with a map's probabilities in place of its scores; each next map gets those of the one before.
@@ -45,6 +43,7 @@ class Answering:
     maps: tuple[Any, ...]
 
     def __call__(self, batch: Batch) -> Any:
+        """Return the probabilities of a batch."""
         if len(batch.scores):
             return np.asarray(answer(batch, self.maps).scores)
         scores = np.asarray(batch.scores)

@@ -22,8 +22,6 @@ from ..validation.saturation import ZeroCounts, count_zeros, rows_without_zeros,
 from .reading import Reading, is_one_score, label_values, named, naming_rows
 from .watching import counted
 
-__all__ = ["SAMPLES", "Seen", "Source", "Wanted", "look", "looked_at"]
-
 SAMPLES = "its samples of the rows"
 
 _PILOT, _LEAST_PILOT, _MOST_PILOT = 1 << 20, 4096, 1 << 15  # scores of a pilot; its rows at least and at most

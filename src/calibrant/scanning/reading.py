@@ -21,8 +21,6 @@ from ..validation.arrays import as_array
 from ..validation.saturation import floored, read_zeros
 from ..validation.scores import Scores
 
-__all__ = ["Reading", "is_one_score", "label_values", "naming_rows"]
-
 
 @contextmanager
 def naming_rows(origin: Origin) -> Iterator[None]:

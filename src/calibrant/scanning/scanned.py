@@ -25,8 +25,6 @@ from .memory import batch_bytes
 from .reading import Reading
 from .watching import counted, tell_pass
 
-__all__ = ["Given", "Scan", "refuse_beside_a_scan"]
-
 HELD = 8_000_000  # scores that are read into memory at once (32 or 64 MB): up to there a fit is that of arrays
 _KEPT = 0.6  # of what samples take while they are drawn: so much stays, by folds too
 _COMPARED, _LEAST_COMPARED = 90, 1000  # bytes a score that maps are compared on takes; rows that are enough

@@ -21,8 +21,6 @@ from ..validation import as_array
 from .looking import Source
 from .spilling import spilled
 
-__all__ = ["Stream", "source_of"]
-
 _AGAIN = "scan needs something that starts the batches anew, as a fit reads them more than once"
 
 

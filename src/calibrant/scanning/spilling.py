@@ -19,8 +19,6 @@ from ..files.scanned import FileSource, file_source
 from ..passes.batch import Batch
 from ..validation.arrays import as_array, as_matrix
 
-__all__ = ["spilled"]
-
 
 def spilled(
     given: Any, as_batches: Callable[[Iterable[Any]], Iterator[Batch]], names: Names, bytes_a_batch: int, spill: Any

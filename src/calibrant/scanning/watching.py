@@ -7,8 +7,6 @@ import contextvars
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-__all__ = ["counted", "tell_pass", "watched"]
-
 Watcher = Callable[[int, int, int | None], None]
 _watcher: contextvars.ContextVar[Watcher | None] = contextvars.ContextVar("calibrant_watcher", default=None)
 _pass: contextvars.ContextVar[list[Any]] = contextvars.ContextVar("calibrant_pass")

@@ -18,8 +18,6 @@ from ..errors import InvalidInput
 from ..files.arrow_tables import pyarrow_module
 from ..passes.batch import Batch
 
-__all__ = ["WRITERS", "arrow_column", "new_columns"]
-
 Answered = Iterator[tuple[Batch, NDArray[Any]]]  # batches, each with its probabilities: (n, K), or (n,) of one event
 
 

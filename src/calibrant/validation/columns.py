@@ -6,15 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import InvalidInput
+from ..types import Integers
 from .arrays import as_array
 
-__all__ = ["column_order", "order_of", "ordered_like", "says_nothing", "without_affixes"]
 
-
-def column_order(columns: Sequence[Any], seen: Any, classes: Any) -> NDArray[np.int64] | None:
+def column_order(columns: Sequence[Any], seen: Any, classes: Any) -> Integers | None:
     """Return which column is the first, second, … of those a map was fitted on; None where position decides.
 
     Parameters
@@ -78,7 +76,7 @@ def says_nothing(columns: Sequence[Any]) -> bool:
     return [str(c) for c in columns] == [str(i) for i in range(len(columns))]
 
 
-def order_of(columns: Sequence[Any], known: Sequence[Any]) -> NDArray[np.int64] | None:
+def order_of(columns: Sequence[Any], known: Sequence[Any]) -> Integers | None:
     """Return where each known name is among the columns, which may all carry one prefix and suffix; None where not.
 
     Examples

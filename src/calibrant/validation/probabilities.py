@@ -6,25 +6,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _core
 from ..errors import InvalidInput
 from ..threads import get_threads
+from ..types import Array, Floats, Integers, Mask
 from .arrays import SIMPLEX_TOLERANCE, as_array, as_matrix, held_inside, simplex_tolerance
-
-__all__ = ["Probabilities", "as_probabilities", "label_hits", "refuse_swapped"]
 
 
 @dataclass(frozen=True, eq=False)
 class Probabilities:
     """Validated probabilities: (n, K), or (n,) of one event; and each row's largest, its column, its sum of squares."""
 
-    values: NDArray[np.floating]
+    values: Floats
     columns: tuple[Any, ...] | None
-    top: NDArray[np.float64]
-    top_column: NDArray[np.int64]
-    squares: NDArray[np.float64]
+    top: Array
+    top_column: Integers
+    squares: Array
 
 
 def as_probabilities(values: Any, name: str = "y_prob", *, marginals: bool = False) -> Probabilities:
@@ -49,14 +47,14 @@ def as_probabilities(values: Any, name: str = "y_prob", *, marginals: bool = Fal
 
 
 def label_hits(
-    values: NDArray[np.floating],
-    labels: NDArray[np.int64],
+    values: Floats,
+    labels: Integers,
     most: int,
     *,
     marginals: bool = False,
     tolerance: float = SIMPLEX_TOLERANCE,
     name: str = "y_prob",
-) -> NDArray[np.bool_]:
+) -> Mask:
     """Return whether each row's label is among its ``most`` largest probabilities, and check the rows in the same read.
 
     Among equals the earlier column comes first. ``tolerance`` is `simplex_tolerance` of what the user gave.
@@ -69,7 +67,7 @@ def label_hits(
     return hits
 
 
-def _refuse_row(values: NDArray[np.floating], number: int, marginals: bool, tolerance: float, name: str) -> None:
+def _refuse_row(values: Floats, number: int, marginals: bool, tolerance: float, name: str) -> None:
     if number < 0:
         return
     row = values[number]

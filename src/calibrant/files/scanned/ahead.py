@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-__all__ = ["one_ahead"]
-
 Item = TypeVar("Item")
 
 

@@ -7,8 +7,6 @@ from scipy.interpolate import BSpline, PPoly
 
 from ...types import Array
 
-__all__ = ["NaturalSpline"]
-
 
 class NaturalSpline:
     """f(t) = θ₀ + Σ θⱼ ∫Mⱼ through m knots, straight beyond them: f' is a sum of quadratic B-splines Mⱼ.

@@ -18,8 +18,6 @@ from ...types import Array, Integers
 from .base import Learnt
 from .table import TableMap, table_losses
 
-__all__ = ["BayesianBinning"]
-
 _SPREAD = 10.0  # binnings have n^(1/3) / 10 to 10 n^(1/3) bins
 _LEAST_ROWS = 5  # rows a bin should have on average
 _COUNTED = 2.0**62  # products of whole weights and ranks below this are exact in integers

@@ -13,8 +13,6 @@ from ...types import Array
 from ._regression import SMOOTH, SMOOTHING
 from .logistic import LogisticMap
 
-__all__ = ["BetaCalibration"]
-
 _BASES = {
     "abm": np.eye(3),
     "ab": np.array([[1.0, 0.0], [0.0, 1.0], [np.log(2), -np.log(2)]]),

@@ -27,8 +27,6 @@ from .base import BinaryMap, Learnt
 from .lending import fitted_lender, sums_of_groups
 from .table import TableMap, table_losses
 
-__all__ = ["Binning"]
-
 _KMEANS_CELLS = 1 << 14  # enough for edges that are right to a thousandth of a bin
 _IMAX_CELLS = 1 << 13  # of distinct scores, for I-Max: with more it loses no less
 _TOGETHER = 16  # groups whose fine cells are in memory at once

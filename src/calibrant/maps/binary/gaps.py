@@ -14,8 +14,6 @@ from ...passes import Block, Data, Rows
 from ...threads import get_threads
 from ...types import Array, Floats, Integers
 
-__all__ = ["Gaps", "gaps_apart", "gaps_of_groups"]
-
 
 @dataclass(frozen=True, eq=False)
 class Gaps:

@@ -22,8 +22,6 @@ from .base import HELD_OUT, BinaryMap, Learnt
 from .gaps import Gaps, gaps_apart, gaps_of_groups
 from .stack import CurveStack
 
-__all__ = ["Isotonic"]
-
 _CLOSEST = 1e-15  # scikit-learn takes probabilities within this of one another for one
 
 

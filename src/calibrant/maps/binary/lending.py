@@ -16,8 +16,6 @@ from ...threads import get_threads
 from ...types import Array, Floats, Integers
 from .base import BinaryMap
 
-__all__ = ["Lender", "bin_sums", "fitted_lender", "sums_of_groups"]
-
 
 @dataclass(frozen=True, eq=False)
 class Lender:

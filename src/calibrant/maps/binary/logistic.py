@@ -17,8 +17,6 @@ from .base import HELD_OUT, BinaryMap, Learnt
 from .logistic_fit import Found, LogisticProblem
 from .stack import Stack
 
-__all__ = ["LogisticMap"]
-
 _FAR = 1e30  # an infinite score times a coefficient of zero is zero
 _LEAST = float(np.finfo(np.float32).tiny)  # a sigmoid is never zero
 

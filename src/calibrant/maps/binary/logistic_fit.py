@@ -17,8 +17,6 @@ from ...threads import get_threads
 from ...types import Array, Integers, Mask
 from ._regression import smooth_pair
 
-__all__ = ["Found", "LogisticProblem", "logistic_sums"]
-
 _GAIN = 1e-6  # of the summed loss: what a last step would still gain; a standard error is worth 0.5
 _PILOT_ROWS = 1 << 15  # at most: the more, the fewer passes over all rows
 _SHORTEST = 0.25  # part of a step that is too long: shorter ones take more passes where there are many classes

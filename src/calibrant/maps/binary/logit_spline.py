@@ -15,8 +15,6 @@ from ._natural_spline import NaturalSpline
 from ._regression import SMOOTH, SMOOTHING, CellRegression, smooth_outcomes
 from .pieces import SATURATED, Curve, PieceMap, one_outcome
 
-__all__ = ["LogitSpline"]
-
 _CELLS = 2000  # of a histogram that a smooth curve cannot tell from a finer one
 _STRENGTHS = 10.0 ** np.arange(-4.0, 7.0)  # from hardly any penalty to a straight line
 _OUTER = 0.005  # share of either outcome beyond the outer knots

@@ -12,8 +12,6 @@ from ...types import Array
 from ._regression import SMOOTH, SMOOTHING
 from .logistic import LogisticMap
 
-__all__ = ["PlattScaling"]
-
 
 class PlattScaling(LogisticMap):
     """q = σ(a λ + c), with a and c minimising the log-loss (Platt 1999).

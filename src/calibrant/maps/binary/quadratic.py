@@ -15,8 +15,6 @@ from ...types import Array
 from ._regression import SMOOTH, SMOOTHING, CellRegression, smooth_outcomes, weighted_quantiles
 from .pieces import SATURATED, Curve, PieceMap, one_outcome
 
-__all__ = ["QuadraticScaling"]
-
 _TAILS = (0.005, 0.995)  # quantiles of the log-odds beyond which the parabola goes on along its tangents
 
 

@@ -20,8 +20,6 @@ from .base import BinaryMap, Learnt
 from .stack import CurveStack
 from .table import CellMap, cell_losses
 
-__all__ = ["SplineCalibration"]
-
 _PLACES = 257  # scores at which the map is stored
 
 

@@ -15,8 +15,6 @@ from ...formulas.functions import one_minus_exp
 from ...threads import get_threads
 from ...types import Array, Floats, Integers
 
-__all__ = ["ColumnStack", "CurveStack", "Stack"]
-
 
 class Stack:
     """Answers K columns of scores, each by the map of its class's group."""

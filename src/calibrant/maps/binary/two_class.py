@@ -17,8 +17,6 @@ from ...traits import Traits
 from ...types import Floats, Integers
 from .base import BinaryMap, Learnt
 
-__all__ = ["TwoClassMap", "two_logits"]
-
 _SMALL = 2_000_000  # scores that are held at once whatever their share
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ... import _core
 from ...arrays import log_odds
@@ -17,11 +16,9 @@ from ...invariants import Values
 from ...parameters import AnyOf, Integer, Number, OneOf
 from ...passes import Data
 from ...traits import Traits
-from ...types import Array
+from ...types import Array, Floats, Integers
 from .base import Learnt
 from .table import TableMap, cell_losses
-
-__all__ = ["VennAbers"]
 
 _ROUNDING = 1e-14  # of a score, beside itself: what sums of K exponentials in double differ by
 
@@ -90,17 +87,17 @@ class VennAbers(TableMap):
         if (self.lower_ > self.upper_).any():
             raise InvalidInput("VennAbers.lower_ is not usable: it is above upper_")
 
-    def predict_interval(self, scores: Any) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+    def predict_interval(self, scores: Any) -> tuple[Floats, Floats]:
         """Return (p₀, p₁) of the second class: two arrays of shape (n,)."""
         odds = np.ascontiguousarray(log_odds(self._scores_to_map(scores).logits)[:, 1])
         return self.interval_of(odds)
 
-    def interval_of(self, odds: NDArray[np.floating]) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+    def interval_of(self, odds: Floats) -> tuple[Floats, Floats]:
         """Return (p₀, p₁) of log-odds of any shape."""
         place = np.searchsorted(self.edges_, odds, side="right")
         return self.lower_[place].astype(odds.dtype), self.upper_[place].astype(odds.dtype)
 
-    def _learn_cells(self, cells: Iterator[FineCells], data: Data, groups: NDArray[np.int64]) -> list[Learnt]:
+    def _learn_cells(self, cells: Iterator[FineCells], data: Data, groups: Integers) -> list[Learnt]:
         if self.folds is None:
             return super()._learn_cells(cells, data, groups)
         parts = [data.only(fold, self.folds) for fold in range(self.folds)]

@@ -10,8 +10,6 @@ from ..block import Block
 from ..view import View, start
 from .stream import PassEngine, Stream
 
-__all__ = ["MemoryEngine"]
-
 _HELD = 512_000_000  # bytes of scores up to which a view of them is computed once and held
 
 

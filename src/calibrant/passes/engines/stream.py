@@ -9,8 +9,6 @@ from ..block import Block
 from ..task import Task, Tasks, run_tasks
 from ..view import View
 
-__all__ = ["PassEngine", "Stream"]
-
 
 class Stream:
     """Passes over blocks from a function that starts them anew."""

@@ -15,8 +15,6 @@ from ...files.scanned.tables import empty_batch, record_batches
 from ...passes.batch import Batch, Origin
 from ..writing import new_columns
 
-__all__ = ["DaskSource", "dask_source", "lazily"]
-
 
 @dataclass(frozen=True, eq=False)
 class DaskSource:

@@ -16,8 +16,6 @@ from ...passes.batch import Batch
 from ...passes.wire import from_bytes, to_bytes
 from ..writing import arrow_column, new_columns
 
-__all__ = ["SparkSource", "spark_source"]
-
 _ROWS = 1 << 16
 
 
