@@ -152,11 +152,12 @@ class _Sums:
 
     def give_back(self, labels: Integers, spare: Array) -> None:
         """Add to each row's own class the kernel of points at its very place, of so much weight."""
-        peak = (self.own * self.scale)[:, None]
-        higher = np.maximum(self.shifts, peak)
-        self.sums *= np.exp(self.shifts - higher)
-        self.sums[np.arange(len(labels)), labels] += spare * np.exp(peak - higher)[:, 0]
-        self.shifts = higher
+        rows = np.flatnonzero(spare > 0)  # else the others' kernels, far away, would be nothing beside one of no weight
+        peak = (self.own[rows] * self.scale)[:, None]
+        higher = np.maximum(self.shifts[rows], peak)
+        self.sums[rows] *= np.exp(self.shifts[rows] - higher)
+        self.sums[rows, labels[rows]] += spare[rows] * np.exp(peak - higher)[:, 0]
+        self.shifts[rows] = higher
 
     def finish(self, out: Floats) -> None:
         """Turn the sums into probabilities."""
