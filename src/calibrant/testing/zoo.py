@@ -125,3 +125,7 @@ def _probabilities(generator: np.random.Generator) -> Iterator[Hostile]:
     tenths = generator.integers(0, 11, 120) / 10
     pair = np.column_stack([1 - tenths, tenths])
     yield Hostile("tenths, 0 and 1 among them", pair, (generator.random(120) < 0.6).astype(int), inputs="probabilities")
+    with np.errstate(under="ignore"):
+        near = generator.normal(size=(120, 2)) * 1e-320
+    away = 1e30 * (np.arange(120) == 7)[:, None]
+    yield Hostile("next to nothing apart, and one row far away", near + away, near.argmin(axis=1))

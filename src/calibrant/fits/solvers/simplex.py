@@ -23,6 +23,7 @@ from .valley import Valley
 _ARMIJO = 1e-4  # the part of the promised decrease that a step must bring (Nocedal & Wright, §3.1)
 _ROUNDING = 1e-7  # of the value: differences below are rounding where sums come from single precision
 _FLATTEST = 1e-10  # curvature below this part of the largest says nothing: rounding is of that size
+_NOTHING = 1e-100  # slope and curvature below are none: one over them, times another sum, may be no number
 _REACH = 2.0  # the longest step of an unknown beside the weights, a logarithm: a factor of seven
 
 
@@ -202,7 +203,7 @@ def _inverse(hessian: Array, gradient: Array) -> tuple[Array, bool]:
     values, vectors = np.linalg.eigh(hessian)
     enough = np.maximum(np.abs(vectors.T @ gradient) / _REACH, _FLATTEST * np.abs(values).max(initial=0.0))
     used = np.maximum(np.abs(values), enough)
-    inverse = np.divide(1.0, used, out=np.zeros(len(used)), where=used > 0)  # no slope, no curvature: no step
+    inverse = np.divide(1.0, used, out=np.zeros(len(used)), where=used > _NOTHING)  # no slope, no curvature: no step
     return vectors * inverse @ vectors.T, bool((used == values).all())
 
 

@@ -29,6 +29,7 @@ _LOSSES = {"nll": 0, "brier": 1}
 _SENSIBLE = 30.0  # times one over the scores' scale: beyond, Newton would crawl towards where they make sense
 _ALIKE = 0.1  # of the β that suits the scores' scale: below it every class is about as probable
 _REACH = 1e5  # how far 1/T may lie from one over the scores' own scale
+_EQUAL = 1e-100  # scores that differ by less are equal: one over their scale, and its square, would be no numbers
 _SCALED_BY = 1000  # rows of the pilot that the judge draws too
 _SCALE_ROWS = 256  # they tell the scores' scale as well as a range of ten decades around it needs
 _MANY_ROWS = 20_000  # with fewer, the passes that a pilot saves are worth no more than drawing it
@@ -221,7 +222,7 @@ def beta_bounds(data: Data) -> tuple[float, float]:
     few = None if pilot is data else _SCALE_ROWS  # a pilot's rows are in the order of their keys, which is any
     spread, rows = pilot.reduce(partial(_spreads, most=few))
     scale = spread / rows
-    return (1.0 / (_REACH * scale), _REACH / scale) if scale > 0 else (1.0 / _REACH, _REACH)
+    return (1.0 / (_REACH * scale), _REACH / scale) if scale > _EQUAL else (1.0 / _REACH, _REACH)
 
 
 def _spreads(block: Block, most: int | None) -> tuple[float, float]:
