@@ -160,8 +160,11 @@ class Optimum:
 
 
 def _in_units(matrices: Array) -> tuple[Array, Array]:
-    """Return matrices of positive diagonals with diagonals of ones, and the units they are then measured in."""
-    scale = np.sqrt(np.maximum(np.einsum("gii->gi", matrices), 1e-300))  # rounding may leave less than nothing
+    """Return matrices of positive diagonals with diagonals of ones, and the units they are then measured in.
+
+    Of numbers that cancel, rounding may leave less than nothing, and as much as they are large: its size is the unit.
+    """
+    scale = np.sqrt(np.maximum(np.abs(np.einsum("gii->gi", matrices)), 1e-200))
     return matrices / scale[:, :, None] / scale[:, None, :], scale
 
 
