@@ -180,10 +180,10 @@ def _measured_labels(given: MultiLabel, settings: Settings, groups: Any) -> Meas
 class Measuring:
     """`measure` for rows that come in blocks: update, merge (or ``+``), finalise.
 
-    What it keeps are sums by cell of the top label (or event) and of each class, and moments of the losses: some 10 KB
-    a view, whatever the number of rows. Binned errors and losses are exact, and all figures are where there are no more
-    than 512 distinct scores; else scores are known to the width of a cell of a fine grid. Intervals come from drawing
-    the rows of the cells anew.
+    What it keeps are sums by cell of the top label (or event), by bin of each class, and moments of the losses: 3 to 8
+    KB up to ten classes (12 with weights that are no counts), whatever the number of rows. Binned errors and losses are
+    exact, and all figures are where there are no more than 144 distinct scores; else scores are known to the width of a
+    cell of a grid. Intervals come from drawing the rows of the cells anew.
 
     Parameters are those of `measure`.
 

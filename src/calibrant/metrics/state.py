@@ -52,8 +52,8 @@ def state(name: str, **options: Any) -> State:
 class State:
     """What a metric keeps of the rows so far: a few KB, whatever their number. ``+`` merges two.
 
-    Sums by bin, where edges are fixed, and moments, where the metric is a mean, are exact. All else keeps up to 512
-    distinct scores as they are, and sums of cells of a fine grid where there are more (`calibrant.cells.summed`).
+    Sums by bin, where edges are fixed, and moments, where the metric is a mean, are exact. All else keeps up to 144
+    distinct scores as they are, and sums of cells of a grid of 192 where there are more (`calibrant.cells.summed`).
     """
 
     def __init__(self, metric: Metric, options: dict[str, Any]) -> None:

@@ -224,7 +224,7 @@ class Monitor:
         return self._state.log_e()
 
     def history(self) -> list[Point]:
-        """Return what happened when: at most 60 points, oldest first; where watching was long, of several batches."""
+        """Return what happened when: at most 30 points, oldest first; where watching was long, of several batches."""
         return points_of(self._state.trail.segments, self.settings.level)
 
     def findings(self) -> Findings:

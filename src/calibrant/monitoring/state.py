@@ -20,7 +20,7 @@ from .stream import Stream
 from .sums import Sums
 from .trail import Segment, Trail
 
-MOST_STREAMS = 500  # a few KB each
+MOST_STREAMS = 500  # 1.3 KB each
 
 
 @dataclass(eq=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -80,7 +79,7 @@ class Stream:
 
     def shape(self) -> tuple[str, float]:
         """Return "offset" or "slope" and the size of the change that explains the last batches best."""
-        return self.alternatives.family(self.best)
+        return self.alternatives.family(np.maximum(self.best, 0.0))
 
     def gap(self, alpha: float) -> tuple[float, float, float]:
         """Return observed - expected a row, with the ends of its confidence sequence."""
@@ -100,14 +99,3 @@ class Stream:
         ends = offset_ends(np.asarray(self.alternatives.offsets), self.total.log_ratios[:count], alpha)
         low, high = (end if np.isfinite(end) else None for end in ends)
         return low, high
-
-    def plain(self) -> dict[str, Any]:
-        """Return the state as JSON has it; money that is not there (log 0) is null."""
-        return {
-            "born": self.born,
-            "total": self.total.plain(),
-            "log_m": [[None if v == -np.inf else v for v in part] for part in self.log_m.tolist()],
-            "log_u": [None if v == -np.inf else v for v in self.log_u.tolist()],
-            "best": self.best.tolist(),
-            "since": self.since.tolist(),
-        }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
+
+from .checks import short
 
 __all__ = ["Segment", "Trail"]
 
-MOST = 60  # lines kept; then neighbours are merged, so that the last ones are the finest
+MOST = 30  # lines kept; then neighbours are merged, so that the last ones are the finest
 
 
 @dataclass(frozen=True)
@@ -66,5 +68,16 @@ class Trail:
         return found
 
     def plain(self) -> list[Any]:
-        """Return the segments as JSON has them."""
-        return [list(astuple(segment)) for segment in self.segments]
+        """Return the segments as JSON has them: batches, labels, rows, sums and evidence.
+
+        There is one label where the first is the last, and no weight where that is the rows.
+        """
+        return [_plain(segment) for segment in self.segments]
+
+
+def _plain(one: Segment) -> list[Any]:
+    labels = [one.first] if one.first == one.last else [one.first, one.last]
+    sums = one.observed, one.expected, one.variance, one.squares
+    figures = [short(value, digits) for value, digits in zip(sums, (7, 7, 4, 4), strict=True)]
+    weight = [] if one.weight == one.rows else [short(one.weight, 7)]
+    return [one.batches, labels, one.rows, [*weight, *figures], None if one.log_e is None else short(one.log_e, 4)]
