@@ -130,6 +130,14 @@ def test_summed_cells_are_worth_as_many_rows_as_there_were(rng):
         assert kept.weight_array @ kept.outcomes == pytest.approx(own.weight_array @ own.outcomes)
 
 
+@pytest.mark.parametrize("n", [100, 3000])
+def test_sums_of_fractional_weights_count_as_many_rows_as_the_weights(rng, n):
+    """A cell of one row is one row, but rows of unlike weights together are worth fewer: (Σw)²/Σw²."""
+    given = Pairs(rng.random(n), rng.integers(0, 2, n) * 1.0, rng.gamma(0.5, 1.0, n))
+    assert given.rows < n / 2
+    assert summed(given).pairs.rows == pytest.approx(given.rows)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_all_classes_at_once_are_summed_as_each_by_itself(rng, dtype, weighted):

@@ -89,8 +89,10 @@ class Pairs:
 
     @property
     def rows(self) -> float:
-        """As how many rows these count."""
-        return rows_of(self.n, self.weights) if self.draws is None else float(self.draws.sum())
+        """As how many rows these count: (Σw)²/Σw² where entries are sums of rows, whose Σw² is w²/draws each."""
+        if self.draws is None:
+            return rows_of(self.n, self.weights)
+        return self.total**2 / inner(self.weight_array, self.weight_array / self.draws)
 
     @property
     def weight_array(self) -> Array:
