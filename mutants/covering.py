@@ -19,6 +19,7 @@ MORE = {
     "cpp": (
         "core",
         "kept/test_kept_core.py",
+        "kept/test_kept_widths.py",
         "maps/scaling/test_linear_kernels.py",
         "maps/test_density_kernels.py",
         "metrics/test_metric_kernels.py",
@@ -39,9 +40,15 @@ MORE = {
         "kept/test_kept_maps.py",
         "kept/test_kept_kernels.py",
         "kept/test_kept_blocks.py",
+        "kept/test_kept_formulas.py",
+        "kept/test_kept_map_corners.py",
+        "kept/test_kept_in_parts.py",
     ),
     "metrics": (
         "metrics",
+        "kept/test_kept_laws.py",
+        "kept/test_kept_corners.py",
+        "kept/test_kept_in_parts.py",
         "kept/test_kept_options.py",
         "kept/test_kept_blocks.py",
         "kept/test_kept_metrics.py",
@@ -50,7 +57,13 @@ MORE = {
     ),
     "cells": ("cells", "kept/test_kept_cells.py"),
     "fits": ("fits", "kept/test_kept_solvers.py", "kept/test_kept_maps.py"),
-    "operators": ("operators", "kept/test_kept_lifts.py", "exports/test_operators.py", "kept/test_kept_operators.py"),
+    "operators": (
+        "operators",
+        "kept/test_kept_lifts.py",
+        "exports/test_operators.py",
+        "kept/test_kept_operators.py",
+        "kept/test_kept_formulas.py",
+    ),
     "passes": ("passes", "kept/test_kept_blocks.py", "scanning/test_sources.py", "test_scanning.py"),
 }
 KEPT = "tests/kept/"
