@@ -31,7 +31,7 @@ REFUSED = {
     "triweight h": [0.0, -1.0, NAN, INF],
     "add_class_kernels first": [-1, 2],
 }
-# One entry of an array, the first or the last, set to each value: taken, and refused. There are five classes in two groups.
+# One entry of an array, the first or the last, set to each value: taken, and refused. Five classes are in two groups.
 ENTRIES = {
     "labels": ([0, 4], [-1, 5]),
     "temperature_sums places": ([0, 1], [-1, 2]),

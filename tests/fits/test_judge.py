@@ -16,6 +16,7 @@ from calibrant.fits.judge import (
     label_losses,
     mean_losses,
     row_losses,
+    stated,
     tell,
 )
 from calibrant.fits.report import FitReport
@@ -244,3 +245,15 @@ def test_bets_seldom_prove_what_is_not_there():
         losses = [-np.log(np.maximum(np.where(y, r, 1 - r), 1e-12)) for r in (p, q)]
         proven += Comparison.of(*losses, np.ones(150)).pvalue() < 0.025
     assert proven <= 7  # 2.5 %
+
+
+def test_a_report_says_of_a_fit_on_a_sample_how_many_rows_it_saw():
+    z, y = np.zeros((6, 2)), np.arange(6) % 2
+    data, same = in_memory(Block(z, y, None, 2)), in_memory(Block(z, y, None, 2))
+    some = in_memory(Block(z[:4], y[:4], None, 2))
+    report = FitReport(1, True, "nll", 0.7, 0.6)
+    assert stated(report, data, data) is report
+    assert stated(report, same, data) is report
+    assert stated(report, some, data).messages == (
+        "fitted on a sample of 4 of 6 rows, chosen by a hash of their content",
+    )

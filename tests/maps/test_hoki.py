@@ -295,3 +295,12 @@ def test_a_pickled_map_carries_its_noise_once(problem):
 def test_the_deviation_of_weighted_values_is_that_of_rows(rng):
     values, counts = rng.normal(size=30) + 4, rng.integers(1, 4, 30)
     assert weighted_std(values, counts * 1.0) == pytest.approx(np.repeat(values, counts).std())
+
+
+@pytest.mark.parametrize("kept", [0.0, 1.0])
+def test_a_bin_of_one_sort_of_perturbations_takes_its_accuracy_for_both(kept):
+    right, weights = np.array([1.0, 0.0, 1.0, 1.0]), np.array([1.0, 2.0, 1.0, 0.5])
+    found = design(np.full(4, kept), right, weights, np.full(4, 0.5), 2, 1)
+    accuracy = weights @ right / weights.sum()
+    assert found.filled.tolist() == [[True, False]]
+    assert found.alphas[0, 0] == found.betas[0, 0] == pytest.approx(accuracy)

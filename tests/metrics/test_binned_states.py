@@ -82,7 +82,7 @@ def test_edges_that_depend_on_the_data_are_refused(given):
 
 
 def test_states_of_other_settings_are_not_merged():
-    y, p, w = rows(30, 1)
+    y, p, _ = rows(30, 1)
     pairs = [
         (BinnedState(bins=4), BinnedState(bins=5)),
         (BinnedState(), state("ece")),
