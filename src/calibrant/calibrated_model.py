@@ -33,6 +33,7 @@ from .fitted_pair import (
     splits_of,
     unfitted_copy,
 )
+from .fold_curves import FoldCurves
 from .parameters import AnyOf, Instance, Integer, OneOf, check_parameters
 from .registry import make
 from .types import Floats, Self
@@ -40,11 +41,12 @@ from .validation import as_labels, as_weights
 
 __all__ = ["CalibratedModel"]
 
-# An ensemble of few rows of several classes answers to the power 1 + 100 / (200 + n): 1.35 with 90 rows, 1.2 with 300,
-# 1.08 with 1,000. Chosen, like the weight of the estimator of all rows, on sets that docs/evidence/grid.md names.
-_SHARPER, _FEW_ROWS = 100, 200
+# An ensemble of few rows answers to the power 1 + 100 / (200 + n), of two classes 1 + 60 / (200 + n): 1.2 with 90 rows,
+# 1.06 with 800. Chosen, like the weights below, on sets that docs/evidence/grid.md names.
+_SHARPER, _SHARPER_OF_TWO, _FEW_ROWS = 100, 60, 200
 _AT_ONCE = 1000  # rows up to which one call of the map answers for all estimators: few rows are quick, many take memory
 _WHOLE = 0.25  # the weight of the estimator of all rows beside those of folds that are dealt several times
+_CURVES = 0.4  # and of the curves of single folds beside the map
 
 
 class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -55,23 +57,24 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     estimator : classifier
         Anything with ``fit`` and one of the score methods: a pipeline, a search, a `FrozenEstimator`.
     calibrator : Calibrator or str
-        A map, or its registered name; by default a blend of maps of every kind, weighed by their held-out losses.
+        A map, or its registered name; by default a blend of maps of every kind, weighed by their held-out losses,
+        which shares the answer with isotonic curves of each fold (``cv="auto"``, two classes or up to 200 rows).
         It is cloned; its ``inputs`` and ``classes`` are set by the method of scores.
     cv : "auto", int, splitter, iterable of (train, test) or "prefit"
         How rows are held out. "auto" has five stratified folds; up to 200 rows of classes of five and more they are
         dealt two to four times, and an estimator of all rows joins the ensemble, so that there are up to 21
-        (``cv=5`` has five; docs/evidence/grid.md). A row that is held out several times counts once. "prefit", or a
-        `FrozenEstimator`, uses the estimator as it is and fits the map on all rows, which the estimator must not have
-        seen.
+        (``cv=5`` has five, and no curves of folds; docs/evidence/grid.md). A row that is held out several times counts
+        once. "prefit", or a `FrozenEstimator`, uses the estimator as it is and fits the map on all rows, which the
+        estimator must not have seen.
     response_method : {"auto", "decision_function", "predict_log_proba", "predict_proba"}
         Where scores come from. The first two give logits, the last probabilities. "auto" takes the first of the
         three, in this order, that the estimator has; the values play no role. Log-probabilities below log 2⁻⁵³, beside
         which another class is certain in every digit, go on from there by their logarithm.
     ensemble : bool
         True: one estimator a split, whose calibrated probabilities are averaged (and made a little surer where rows
-        are few and classes more than two, as several err less often than each of them). False: one estimator, fitted
-        on all rows. Either way there is one map, fitted on the held-out scores of all splits together: a map for each
-        split would learn from a fifth of the rows.
+        are few, as several err less often than each of them). False: one estimator, fitted on all rows. Either way
+        there is one map, fitted on the held-out scores of all splits together: a map for each split alone would learn
+        from a fifth of the rows.
     n_jobs : int, optional
         Splits fitted at the same time, by joblib.
 
@@ -143,6 +146,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         routed = self._routed(sample_weight, fit_params)
         self.response_method_ = pick_method(self.estimator, self.response_method)
         self._has_whole = False
+        self._fold_curves: list[FoldCurves] = []
         if self._is_prefit:
             self._fit_map_only(X, y, weights, calibrator)
         else:
@@ -185,22 +189,39 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _pooled(self, scores: list[Floats]) -> Floats:
-        """Return the mean of what the map says of each estimator's scores, with few rows of several classes to a power.
+        """Return what all estimators and the map say together, with a share of the folds' own curves if there are any.
 
-        The map has learnt how often one estimator errs. Several together err less often, by most where each saw few
-        rows of a class; on 90 rows the mean alone is some 4 % behind in log-loss (docs/evidence/grid.md).
+        One map for all sees scores of several estimators, whose scales differ, and is timid where any of them erred. A
+        curve for each is sharp, and fits its own; the share is worth 2 to 4 % of the log-loss (docs/evidence/grid.md).
         """
+        mean = self._surer(self._averaged(scores))
+        if self._fold_curves:
+            folds = zip(self._fold_curves, scores[: len(self._fold_curves)], strict=True)
+            beside = _mean([curves.predict_proba(part) for curves, part in folds])
+            mean += mean.dtype.type(_CURVES) * (beside.astype(mean.dtype) - mean)
+        return mean
+
+    def _averaged(self, scores: list[Floats]) -> Floats:
+        """Return the mean of what the map says of each estimator's scores."""
         calibrator = self.calibrated_classifiers_[0].calibrator  # of all of them
         parts = [np.concatenate(scores)] if len(scores[0]) <= _AT_ONCE else scores
         said = np.concatenate([calibrator.predict_proba(part) for part in parts])
         answers = said.reshape(len(scores), *scores[0].shape)
-        mean = answers.mean(axis=0)
-        if self._has_whole:
-            mean = answers[:-1].mean(axis=0)
-            mean += mean.dtype.type(_WHOLE) * (answers[-1] - mean)
-        if len(scores) == 1 or mean.shape[1] == 2:
+        if not self._has_whole:
+            return answers.mean(axis=0)
+        mean = answers[:-1].mean(axis=0)
+        return mean + mean.dtype.type(_WHOLE) * (answers[-1] - mean)
+
+    def _surer(self, mean: Floats) -> Floats:
+        """Return the mean of an ensemble to a power; of two classes only where the folds' curves temper it.
+
+        The map has learnt how often one estimator errs. Several together err less often, by most where each saw few
+        rows of a class; on 90 rows the mean alone is some 4 % behind in log-loss (docs/evidence/grid.md).
+        """
+        of_two = mean.shape[1] == 2
+        if len(self.calibrated_classifiers_) == 1 or (of_two and not self._fold_curves):
             return mean
-        power = 1.0 + _SHARPER / (_FEW_ROWS + self._held_weight)
+        power = 1.0 + (_SHARPER_OF_TWO if of_two else _SHARPER) / (_FEW_ROWS + self._held_weight)
         surer = mean**power
         surer = np.maximum(surer, np.where(mean > 0, np.finfo(mean.dtype).tiny, 0))  # nothing is ruled out by this
         return surer / surer.sum(axis=1, keepdims=True)
@@ -288,9 +309,12 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             for (_, scores), (_, test) in zip(parts, splits, strict=True)
         ]
         estimators = [estimator for estimator, _ in parts] if self.ensemble else []
-        self._has_whole = self.ensemble and isinstance(self.cv, str) and len(splits) > FOLDS
+        automatic = self.ensemble and isinstance(self.cv, str)
+        self._has_whole = automatic and len(splits) > FOLDS
         if self._has_whole or not self.ensemble:
             estimators.append(unfitted_copy(self.estimator).fit(X, y, **params))
+        if self.calibrator == "blend" and automatic and (self._has_whole or len(self.classes_) == 2):
+            self._fold_curves = [FoldCurves.of(one, method) for one in held]
         fitted = fit_map(calibrator, Held.joined(held), method)
         self.calibrated_classifiers_ = [FittedPair(e, fitted, self.classes_, method) for e in estimators]
 
