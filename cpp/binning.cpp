@@ -6,19 +6,13 @@
 #include <vector>
 
 #include "binning_edges.hpp"
+#include "cell_keys.hpp"
 #include "lift.hpp"
 #include "parallel.hpp"
 #include "simd.hpp"
 
 namespace calibrant {
 namespace {
-
-CALIBRANT_INLINE std::uint32_t key_of(float score) {
-    const float positive_zero = score + 0.0f;  // -0 becomes +0
-    std::int32_t bits;
-    std::memcpy(&bits, &positive_zero, 4);
-    return static_cast<std::uint32_t>(bits ^ ((bits >> 31) & 0x7fffffff)) ^ 0x80000000u;
-}
 
 // The classes that count, in order, and where each class is among them.
 struct Used {

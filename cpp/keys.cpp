@@ -94,6 +94,11 @@ void row_keys(const T* values, const std::int64_t* labels, std::int64_t n, std::
     }, kReadersRun);
 }
 
+std::uint64_t key_of_two(std::int64_t label, std::uint32_t leading) {
+    const std::uint64_t state = mix(1, static_cast<std::uint64_t>(label));
+    return finish(mix(mix(state, label == 0 ? 0 : leading), label == 0 ? leading : 0));
+}
+
 template void row_keys<float>(const float*, const std::int64_t*, std::int64_t, std::int64_t, bool, bool, int, std::uint64_t*);
 template void row_keys<double>(const double*, const std::int64_t*, std::int64_t, std::int64_t, bool, bool, int, std::uint64_t*);
 

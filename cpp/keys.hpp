@@ -16,4 +16,8 @@ template <class T>
 void row_keys(const T* values, const std::int64_t* labels, std::int64_t n, std::int64_t k, bool relative, bool fine,
               int threads, std::uint64_t* keys);
 
+// The key, not the fine one, of a row of two classes whose other score less the label's begins with these eleven binary
+// digits, sign and exponent before them.
+std::uint64_t key_of_two(std::int64_t label, std::uint32_t leading);
+
 }  // namespace calibrant

@@ -89,6 +89,9 @@ OWN_SHAPES: dict[tuple[str, str], tuple[str | int, ...]] = {
     ("spread_confidence", "betas"): ("g", "m"),
     ("cell_sums", "shift"): ("c",),
     ("cell_sums", "out"): ("c", 2),
+    ("cell_regression", "features"): ("m", "n"),
+    ("score_cells", "odds"): ("n",),
+    ("cell_regression", "theta"): ("m",),
     **{(f, "weights"): ("k+1", "k") for f in ("matrix_sums", "matrix_blocks", "matrix_moment", "matrix_along")},
     ("logistic_sums", "targets"): ("g", 2),
 }
@@ -124,6 +127,16 @@ def case(rng: Rng) -> str:
     return name
 
 
+def _glances(rng: Rng, n: int) -> dict[str, Any]:
+    """What kernels of rows with one score want, and keys anywhere."""
+    labels, there = rng.integers(0, 2, n), rng.integers(0, 2, 1 << 16).astype(np.uint8)
+    counts, held = np.zeros((1 << 20, 2), np.int32), np.full(1 << 16, int(rng.integers(-(2**31), 2**31)), np.int32)
+    counts[rng.integers(0, 1 << 20, n)] = rng.integers(0, 2**31, 2)
+    cell_keys, shift = rng.integers(-(2**31), 2**31, n).astype(np.int32), np.full(1 << 16, 16, np.int32)
+    given = {"labels": labels, "there": there, "counts": counts, "held": held, "cell_keys": cell_keys, "shift": shift}
+    return {**given, "first": np.arange(1 << 16, dtype=np.int32), "out": np.zeros((1 << 16, 4), np.int32)}
+
+
 def _fit_together(rng: Rng, name: str, arguments: dict[str, Any], sizes: Sizes, kind: Any) -> None:
     """Change what shapes alone do not make fit: without it some kernels would refuse nearly every call."""
     n, k, m = sizes["n"], sizes["k"], sizes["m"]
@@ -143,6 +156,8 @@ def _fit_together(rng: Rng, name: str, arguments: dict[str, Any], sizes: Sizes, 
             arguments["first"] = (np.arange(g << bits) << fine).astype(np.int32)
             arguments["shift"] = np.full(g << bits, 32 - bits - fine, np.int32)
             arguments["out"] = np.zeros((g << (bits + fine), 2))
+    elif name in {"score_cells", "split_glances", "fold_cells"}:
+        arguments |= {a: value for a, value in _glances(rng, n).items() if a in arguments}
     elif name == "keep_shares" and m and k:
         arguments["packed"], arguments["reach"] = _core.pack_noise(rng.normal(size=(k, m)).astype(kind))
         arguments["draws"] = m

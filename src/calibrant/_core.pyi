@@ -60,6 +60,12 @@ def binwise_apply(
     out: NDArray[np.floating],
 ) -> None: ...
 def cell_loss(scores: NDArray[np.float64], weights: NDArray[np.float64], outcomes: NDArray[np.float64]) -> float: ...
+def cell_regression(
+    features: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    outcomes: NDArray[np.float64],
+    theta: NDArray[np.float64],
+) -> NDArray[np.float64]: ...
 def cell_sums(
     logits: NDArray[np.floating],
     labels: NDArray[np.int64],
@@ -136,6 +142,14 @@ def finite_logs(
     depth: float,
     threads: int,
     out: NDArray[np.floating],
+) -> None: ...
+def fold_cells(
+    cell_keys: NDArray[np.int32],
+    labels: NDArray[np.int64],
+    first: NDArray[np.int32],
+    shift: NDArray[np.int32],
+    held: NDArray[np.int32],
+    out: NDArray[np.int32],
 ) -> None: ...
 def imax(
     scores: NDArray[np.float64],
@@ -329,6 +343,13 @@ def row_tops(
     values: NDArray[np.floating], tolerance: float, marginals: bool, threads: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64], int]: ...
 def scan(values: NDArray[np.floating], tolerance: float, threads: int) -> tuple[int, int, int, int, int, float]: ...
+def score_cells(
+    odds: NDArray[np.floating],
+    labels: NDArray[np.int64],
+    cell_keys: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    there: NDArray[np.uint8],
+) -> None: ...
 def softmax_residual(
     scores: NDArray[np.floating],
     logits: NDArray[np.floating],
@@ -339,6 +360,9 @@ def softmax_residual(
     b: NDArray[np.float64],
     threads: int,
 ) -> NDArray[np.float64]: ...
+def split_glances(
+    counts: NDArray[np.int32], there: NDArray[np.uint8], folds: int
+) -> tuple[NDArray[np.float64], NDArray[np.int32], int]: ...
 def spread_confidence(
     logits: NDArray[np.floating],
     shares: NDArray[np.float64],

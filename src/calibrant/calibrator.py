@@ -23,11 +23,21 @@ from .formulas import Term
 from .formulas.functions import finite_logs as logs_formula
 from .invariants import ANY, Optional
 from .parameters import Instance, OneOf, check_parameters
-from .passes import Block, Data, in_memory
+from .passes import Block, Data, OneScore, in_column, in_memory
 from .scanning import Given, Scan, refuse_beside_a_scan
 from .traits import Traits
 from .types import Array, Floats, Self
-from .validation import Scores, as_embeddings, as_labels, as_scores, as_weights, column_order, says_nothing
+from .validation import (
+    ScoreColumn,
+    Scores,
+    as_embeddings,
+    as_labels,
+    as_score_column,
+    as_scores,
+    as_weights,
+    column_order,
+    says_nothing,
+)
 from .validation.saturation import (
     count_zeros,
     finite_logs,
@@ -36,6 +46,7 @@ from .validation.saturation import (
     read_zeros,
     rows_without_zeros,
     smallest_log,
+    smallest_log_of,
     zero_level,
 )
 
@@ -184,6 +195,10 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             reading = None if self._sees_zeros else self.saturated
             ordered = self._zeros_in_order
             return scores.given(self.inputs, self.classes, saturated=reading, embedded=embedded, ordered=ordered)
+        if not embedded and sample_weight is None and self.traits.sees == "cells":
+            column = as_score_column(scores, self.inputs)
+            if column is not None:
+                return self._given_column(column, y)
         valid = self._read(scores)
         k = None if embedded else valid.logits.shape[1]
         labels, classes = as_labels(y, k, len(valid.logits), self.classes, valid.columns)
@@ -204,14 +219,21 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         one_score = len(valid.shape) == 1 or valid.shape[1] == 1
         return Given(in_memory(block), classes, valid.columns, zero, one_score and not embedded)
 
+    def _given_column(self, column: ScoreColumn, y: Any) -> Given:
+        """Return many scores of one event as data that makes logits of them only where something looks at these."""
+        labels, classes = as_labels(y, 2, len(column.values), self.classes)
+        counts = rows_without_zeros(None, len(labels))
+        zero = min(zero_level(counts, 2), smallest_log_of(column.widest))
+        data = in_column(OneScore(labels, column.log_odds), lambda: column.logits, column.values.dtype)
+        return Given(data, classes, None, zero, one_score=True)
+
     def fit_data(self, data: Data, *, check: bool = False) -> FitReport:
         """Fit on validated rows; operators call this on their parts. ``check`` fills in the held-out losses."""
         if not hasattr(self, "classes_") or len(self.classes_) != data.n_classes:
             self.classes_ = np.arange(data.n_classes)
         report = self._fit(data)
         if check and report.held_out_after is None:
-            before = softmax if self._needs == "scores" else Frequencies(data.class_weights)
-            report = cross_validate(report, data, self._fit_copy, before)
+            report = self._judged(report, data)
         self.fit_report_ = report
         return report
 
@@ -334,6 +356,11 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         if answer.min(initial=np.inf) > -np.inf:
             return answer
         return floored(answer, np.isneginf(answer) & ~np.isneginf(logits))
+
+    def _judged(self, report: FitReport, data: Data) -> FitReport:
+        """Fill in the losses on rows that a fit has not seen; the map is fitted on all of them."""
+        before = softmax if self._needs == "scores" else Frequencies(data.class_weights)
+        return cross_validate(report, data, self._fit_copy, before)
 
     def _fit_copy(self, data: Data) -> Any:
         copy = self.unfitted()

@@ -87,7 +87,7 @@ def test_a_counted_cell_holds_little(monkeypatch, count):
     """About 1/F of the mass and of the positives; a density that changes within a coarse cell makes it a few times."""
     monkeypatch.setattr(fine_cells, "_EXACT", 0)
     monkeypatch.setattr(fine_cells, "_FINE", 1 << 13)
-    monkeypatch.setattr(fine_cells, "_MOST_FINE", 1 << 9)
+    monkeypatch.setattr(fine_cells, "MOST_FINE", 1 << 9)
     z, y = overconfident(30_000, 40)
     groups = np.zeros(40, dtype=np.int64) if count == 1 else np.arange(40)
     fine = 1 << 9 if count == 1 else (1 << 13) // 40

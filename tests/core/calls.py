@@ -140,6 +140,28 @@ class Call:
         shift = np.full(coarse, 24, np.int32)
         return {"group_count": self.g, "bits": 6, "first": first, "shift": shift, "out": np.zeros((4 * coarse, 2))}
 
+    def _cell_regression(self):
+        weights = self._uniform(self.n)
+        given = {"features": self.rng.normal(size=(3, self.n)), "theta": self.rng.normal(size=3)}
+        return {**given, "weights": weights, "outcomes": weights * self._uniform(self.n)}
+
+    def _score_cells(self):
+        given = {"odds": self.logits[:, 0].copy(), "labels": self.rng.integers(0, 2, self.n)}
+        cell_keys, counts = np.zeros(self.n, np.int32), np.zeros((1 << 20, 2), np.int32)
+        return {**given, "cell_keys": cell_keys, "counts": counts, "there": np.zeros(1 << 16, np.uint8)}
+
+    def _split_glances(self):
+        given = self._score_cells()
+        _core.score_cells(**given)
+        return {"counts": given["counts"], "there": given["there"], "folds": 3}
+
+    def _fold_cells(self):
+        cell_keys = self.rng.integers(-(2**31), 2**31, self.n).astype(np.int32)
+        first, shift = np.arange(1 << 16, dtype=np.int32), np.full(1 << 16, 16, np.int32)
+        given = {"cell_keys": cell_keys, "labels": self.rng.integers(0, 2, self.n), "first": first, "shift": shift}
+        held = self.rng.integers(-(2**31), 2**31, 1 << 16).astype(np.int32)
+        return {**given, "held": held, "out": np.zeros((1 << 16, 4), np.int32)}
+
     def _class_bins(self):
         return {"edges": np.linspace(0, 1, self.m + 2) ** 2, "floors": self._uniform(self.k) / 9}
 

@@ -78,10 +78,18 @@ def test_arrays_that_do_not_fit_one_another_are_refused(kernel, kind):
                 assert refuses(kernel, call), f"{name} is {changed.__name__} along axis {axis} and was taken"
 
 
-ANY = {("add_class_kernels", "skip"), ("resample_sums", "seeds")}  # a row that skips nothing; any number is a seed
+# A row that skips nothing; any number is a seed, a key, a count, a mark, and has bits.
+ANY = {
+    ("add_class_kernels", "skip"),
+    ("resample_sums", "seeds"),
+    *(("score_cells", name) for name in ("cell_keys", "counts", "there")),
+    *(("split_glances", name) for name in ("counts", "there")),
+    *(("fold_cells", name) for name in ("cell_keys", "held", "out")),
+}
 NEGATIVE = {("bin_sums", "groups"), ("cell_sums", "groups"), ("logistic_sums", "groups")}  # a class of no group
 LIKEWISE = {("negatives_between", "groups", -1)}
 LARGER = {("add_class_kernels", "starts"): range(7, 2**63), ("cell_sums", "shift"): range(25, 26)}
+LARGER[("fold_cells", "shift")] = range(17, 32)
 
 
 def wrong_places(array):

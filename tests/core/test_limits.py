@@ -34,6 +34,8 @@ REFUSED = {
 # One entry of an array, the first or the last, set to each value: taken, and refused. Five classes are in two groups.
 ENTRIES = {
     "labels": ([0, 4], [-1, 5]),
+    "score_cells labels": ([0, 1], [-1, 2]),
+    "fold_cells labels": ([0, 1], [-1, 2]),
     "temperature_sums places": ([0, 1], [-1, 2]),
     "resample_sums group": ([0, 6], [-1, 7]),
     "isotonic_apply groups": ([0, 1], [-1, 2]),

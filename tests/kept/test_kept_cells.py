@@ -62,7 +62,7 @@ def test_cells_of_log_odds(monkeypatch, ways, weighted):
     if ways == "counted":
         monkeypatch.setattr(fine, "_EXACT", 0)
         monkeypatch.setattr(fine, "_FINE", 1 << 11)
-        monkeypatch.setattr(fine, "_MOST_FINE", 1 << 9)
+        monkeypatch.setattr(fine, "MOST_FINE", 1 << 9)
     z, y = classes(900, 5, 3)
     w = np.random.default_rng(0).exponential(size=900) if weighted else None
     found = {}

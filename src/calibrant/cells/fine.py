@@ -18,7 +18,17 @@ from ..passes import Block, Data, Rows, together
 from ..threads import get_threads
 from .pairs import Cells
 
-__all__ = ["FineCells", "apart", "cells_apart", "cells_of_groups", "cells_of_scores"]
+__all__ = [
+    "MOST_FINE",
+    "FineCells",
+    "Split",
+    "apart",
+    "cells_apart",
+    "cells_of_groups",
+    "cells_of_scores",
+    "cells_within",
+    "split_of_sums",
+]
 
 Groups = NDArray[np.int64]
 _EXACT = (
@@ -30,7 +40,7 @@ _LEAST_BITS, _MOST_BITS = 9, 16  # of a float32 that name a coarse cell: at leas
 _FINE = 1 << 20  # fine cells of all groups for each of two measures, the mass of all scores and of the positives
 _SUMS = 80  # bytes for each of them: 2.5 cells, as these are powers of two, with two sums, of all rows and of a fold
 _A_MAP = 40_000  # bytes for what is made of the cells of a group, as measured with 1000 of them
-_LEAST_FINE, _MOST_FINE = 1 << 7, 1 << 15  # of those for one group
+_LEAST_FINE, MOST_FINE = 1 << 7, 1 << 15  # of those for one group
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,7 +217,7 @@ def class_scores(block: Block, columns: NDArray[np.int64]) -> Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class _Split:
+class Split:
     """How the coarse cells of all groups are split into fine ones; see cpp/binning.hpp.
 
     ``coarse`` are the numbers of the coarse cells that hold anything, ``starts`` the first fine cell of each.
@@ -233,33 +243,57 @@ class _Split:
 
     def _cells_of(self, begin: int, sums: NDArray[np.float64], ends: NDArray[np.int64]) -> FineCells:
         """Return the cells of one group: coarse ones from number ``begin`` on, whose fine ones lie at ``ends``."""
-        kept = np.flatnonzero(sums[:, 0] > 0)
-        place = np.searchsorted(ends, kept + ends[0], side="right") - 1
-        coarse = self.coarse[begin + place]
+        return cells_within(*self._limits(begin, ends), sums[:, 0], sums[:, 1])
+
+    def _limits(self, begin: int, ends: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the least and the largest score of each fine cell of a group."""
+        coarse, sizes = self.coarse[begin : begin + len(ends) - 1], np.diff(ends)
         width = np.left_shift(1, self.shift[coarse].astype(np.int64))
-        key = ((coarse & ((1 << self.bits) - 1)) << (32 - self.bits)) + (kept + ends[0] - ends[place]) * width
-        low, high = _float_of(key), _float_of(key + width - 1)
-        cuts = 0.5 * (high[:-1] + low[1:])
-        return FineCells(0.5 * (low + high), sums[kept, 0], sums[kept, 1], cuts, exact=False)
+        first = ((coarse & ((1 << self.bits) - 1)) << (32 - self.bits)) - ends[:-1] * width
+        widths = np.repeat(width, sizes)
+        low = np.repeat(first, sizes) + np.arange(ends[0], ends[-1]) * widths
+        return _float_of(low), _float_of(low + (widths - 1))
+
+    @cached_property
+    def limits_of_one(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The least and the largest score of each fine cell, where there is one group."""
+        return self._limits(0, np.append(self.starts, self.count))
 
 
-def _split_of(data: Data, groups: Groups) -> _Split:
+def cells_within(
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    outcomes: NDArray[np.float64],
+) -> FineCells:
+    """Return the cells that hold anything, from the limits and sums of all."""
+    kept = np.flatnonzero(weights > 0)
+    low, high = low[kept], high[kept]
+    return FineCells(0.5 * (low + high), weights[kept], outcomes[kept], 0.5 * (high[:-1] + low[1:]), exact=False)
+
+
+def _split_of(data: Data, groups: Groups) -> Split:
     """Count coarse cells by one pass, and split each by its larger share of mass and of positives."""
     count = int(groups.max()) + 1
     bits = int(np.clip(np.log2(_COARSE / count), _LEAST_BITS, _MOST_BITS))
-    fine = max(_LEAST_FINE, min(_MOST_FINE, _FINE // count))
+    fine = max(_LEAST_FINE, min(MOST_FINE, _FINE // count))
     data.takes((_SUMS * fine + (8 << bits) + _A_MAP) * count, f"cells of {count} groups of classes")
-    flat = data.reduce(CellSums(groups, bits))
-    totals = flat.reshape(count, -1, 2).sum(axis=1)
+    return split_of_sums(data.reduce(CellSums(groups, bits)), count, bits, fine)
+
+
+def split_of_sums(flat: NDArray[np.float64], count: int, bits: int, fine: int) -> Split:
+    """Split the coarse cells of so many groups, whose weights and positives these are, into about ``fine`` each."""
     there = np.flatnonzero(flat[:, 0] > 0)
-    share = (flat[there] / np.where(totals > 0, totals, 1.0)[there >> bits]).max(axis=1)
+    own, totals = flat[there], np.zeros((count, 2))
+    np.add.at(totals, there >> bits, own)
+    share = (own / np.where(totals > 0, totals, 1.0)[there >> bits]).max(axis=1)
     # Shares that rounding alone tells from a power of two are that power: rows add up differently in other orders.
     finer = np.clip(np.ceil(np.log2(np.maximum(share * fine, 1.0)) - 1e-9), 0, 32 - bits).astype(np.int64)
     sizes = np.left_shift(1, finer)
     starts = np.cumsum(sizes) - sizes
     first, shift = np.zeros(len(flat), dtype=np.int32), np.full(len(flat), 32 - bits, dtype=np.int32)
     first[there], shift[there] = starts, 32 - bits - finer
-    return _Split(bits, first, shift, there, starts, int(sizes.sum()))
+    return Split(bits, first, shift, there, starts, int(sizes.sum()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,7 +305,7 @@ class CellSums:
 
     groups: Groups
     bits: int
-    split: _Split | None = None
+    split: Split | None = None
 
     def __call__(self, block: Block) -> NDArray[np.float64]:
         """Return the sums of a block."""

@@ -3,7 +3,9 @@
 What a map would lose on rows that it was not fitted on is known in one of two ways:
 
 - **By refitting** (`cross_validate`): on all rows but a fold, for each of five folds (`calibrant.passes.folds`); above
-  a million scores on one fold only, which is as telling there. This is the rule.
+  a million scores on one fold only, which is as telling there. This is the rule. Where so many rows have one score and
+  no weights, maps that learn from fine cells are judged by those of the fold: by all its rows, each at the middle of
+  its cell.
 - **By Akaike's estimate** (`estimate`), for maps that minimise a log-loss, with or without a penalty, and know how many
   parameters γ their rows determine: the loss on the rows plus γ/n. It is what leaving out one row at a time
   comes to (Stone 1977), without refitting.
@@ -24,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
 import numpy as np
 from scipy.special import logsumexp
@@ -133,6 +136,16 @@ class Comparison:
             np.log(np.maximum(bets, 0.0, out=bets), out=bets)
             bets *= w
             return cls(np.add.reduce(terms, axis=1))
+
+    @classmethod
+    def of_counts(cls, before: Array, after: Array, counts: Array) -> Comparison:
+        """Return the sums of rows of weight one, of which so many have these losses."""
+        ones = np.ones_like(before)
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+            d = after - before
+            bets = (np.log(np.maximum(1 - stake * d, 0.0)) for stake in _STAKES.tolist())
+            terms = chain((ones, before, after, ones, d, d**2), bets)
+            return cls(np.array([np.add.reduce(counts * term) for term in terms]))
 
 
 def compare_losses(block: Block, before: Answer, after: Answer, loss: str = "nll") -> Comparison:

@@ -158,6 +158,9 @@ class OneVsRest(Lift):
         self.maps_ = self._lifted._fit_groups(data, self.groups_, self._near)
         return self._report(data, data.reduce(partial(compare_losses, before=softmax, after=self._map)))
 
+    def _judged(self, report: FitReport, data: Data) -> FitReport:
+        return self.maps_[0]._judged(report, data) if self._is_binary else super()._judged(report, data)
+
     def _fit_copy(self, data: Data) -> Answer:
         copy = self.unfitted()
         copy._near = self.maps_  # of all rows, so that the search without some of them is short

@@ -8,11 +8,12 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from ..types import Array
+from ..types import Array, Floats
 from .block import Block
 from .engines.memory import MemoryEngine
 from .engines.stream import PassEngine, Stream
 from .folds import FoldPlan, fold_plan
+from .one_score import OneScore
 from .room import Room
 from .sample import bottom_rows
 from .statistic import Rows
@@ -20,7 +21,7 @@ from .survey import Known
 from .task import Tasks
 from .view import Counts, FoldView, MapView, View, column_weights
 
-__all__ = ["Data", "in_memory", "in_passes", "in_stream"]
+__all__ = ["Data", "in_column", "in_memory", "in_passes", "in_stream"]
 
 Statistic = TypeVar("Statistic")
 _COPIES = 4  # times its size that a sample takes while it is drawn
@@ -56,6 +57,8 @@ class Data:
         Where these rows are others as a map answers them.
     room : Room or None
         Memory that the user allowed.
+    one_score : OneScore or None
+        The same rows as they came, where that is one score each: the engine makes a block of them when it is asked to.
     """
 
     engine: Engine
@@ -65,6 +68,7 @@ class Data:
     known: Known | None = None
     origin: tuple[Data, Any] | None = None
     room: Room | None = None
+    one_score: OneScore | None = None
     _plans: dict[int, FoldPlan] = field(default_factory=dict, init=False, repr=False)
     _pilots: dict[int, Data] = field(default_factory=dict, init=False, repr=False)
 
@@ -155,6 +159,11 @@ class Data:
         """Return the rows of one of ``count`` folds."""
         return self._fold(fold, count, inside=True)
 
+    def without_first(self, count: int, counts: Counts) -> Data:
+        """Return `without` the first fold, whose counts are these; its rows are made where something asks for them."""
+        made = MemoryEngine(lambda: self.without(0, count).rows())
+        return Data(made, self.n_classes, self.columns, self.dtype, Known(counts))
+
     def _fold(self, fold: int, count: int, *, inside: bool) -> Data:
         plan = self.plan(count)
         shown = self.viewed(FoldView(plan, fold, inside))
@@ -213,6 +222,14 @@ def _everything(block: Block) -> Rows:
 def in_memory(block: Block) -> Data:
     """Return rows that are in memory as data."""
     return Data(MemoryEngine(lambda: block), block.n_classes, block.logits.shape[1], block.logits.dtype)
+
+
+def in_column(rows: OneScore, logits: Callable[[], Floats], dtype: Any) -> Data:
+    """Return rows of two classes that are one score each as data; ``logits`` makes (n, 2) of them."""
+    positives = int(np.add.reduce(rows.labels))
+    numbers = np.array([rows.n - positives, positives], dtype=np.int64)
+    made = MemoryEngine(lambda: Block(logits(), rows.labels, None, 2))
+    return Data(made, 2, 2, dtype, Known((numbers.astype(np.float64), numbers)), one_score=rows)
 
 
 def in_stream(blocks: Callable[[], Iterator[Block]], n_classes: int, columns: int, dtype: Any) -> Data:

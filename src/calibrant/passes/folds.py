@@ -30,7 +30,7 @@ from .statistic import Rows
 if TYPE_CHECKING:
     from .data import Data
 
-__all__ = ["FoldPlan", "Keys", "cell_counts", "counted_keys", "fine_keys", "fold_plan", "row_keys"]
+__all__ = ["FoldPlan", "Keys", "alike_limit", "cell_counts", "counted_keys", "fine_keys", "fold_plan", "row_keys"]
 
 Keys = NDArray[np.uint64]
 _DEALT = 4096  # rows up to which folds are dealt class by class: there chance would leave them uneven
@@ -115,7 +115,7 @@ class FoldPlan:
 
 def fold_plan(data: Data, count: int) -> FoldPlan:
     """Return the plan of so many folds for these rows; one pass, or two where there are many rows."""
-    limit = max(_ALIKE, data.n // _LARGE_SHARE)
+    limit = alike_limit(data.n)
     if data.n <= _DEALT:
         keys, fine, labels, weights = data.reduce(_all_keys).columns
         return _dealt_plan(keys, fine, labels, weights, count, limit)
@@ -146,6 +146,11 @@ def _crowded(keys: Keys, fine: Keys, counts: Integers, limit: int) -> Keys:
     frequent = keys[first[np.bincount(place, counts) > limit]]
     shared, contents = np.unique(keys[first], return_counts=True)
     return np.union1d(shared[contents > limit], frequent)
+
+
+def alike_limit(rows: int) -> int:
+    """Return how many of so many rows may share a key before their fine keys take its place."""
+    return max(_ALIKE, rows // _LARGE_SHARE)
 
 
 def _frequent(keys: Keys, counts: Integers, limit: int) -> Keys:

@@ -191,6 +191,8 @@ def _are_places(labels: NDArray[Any], k: int) -> bool:
     """Tell whether labels are whole numbers from 0 to k - 1."""
     if labels.dtype.kind not in "iu" or not len(labels):
         return False
+    if labels.dtype == np.int64:  # without its sign, a number below zero is larger than any place
+        return bool(np.maximum.reduce(labels.view(np.uint64)) < k)
     return bool(np.minimum.reduce(labels) >= 0 and np.maximum.reduce(labels) < k)
 
 

@@ -32,6 +32,7 @@ __all__ = [
     "read_zeros",
     "rows_without_zeros",
     "smallest_log",
+    "smallest_log_of",
     "zero_level",
 ]
 
@@ -82,9 +83,7 @@ def smallest_log(logits: NDArray[np.floating]) -> float:
     if logits.shape[1] == 2:  # -log(1 + exp(g)), g the widest gap that is finite
         with np.errstate(invalid="ignore"):
             gaps = np.abs(logits[:, 1].astype(np.float64) - logits[:, 0])
-        widest = float(np.max(gaps, initial=-np.inf, where=np.isfinite(gaps)))
-        least = -float(np.logaddexp(0.0, widest)) if widest >= 0 else np.inf
-        return _just_below(least)
+        return smallest_log_of(float(np.max(gaps, initial=-np.inf, where=np.isfinite(gaps))))
     for start in range(0, len(logits), _ROWS):
         z = logits[start : start + _ROWS].astype(np.float64)
         top = z.max(axis=1, keepdims=True)
@@ -92,6 +91,11 @@ def smallest_log(logits: NDArray[np.floating]) -> float:
             total = top + np.log(np.exp(z - top).sum(axis=1, keepdims=True))
         least = min(least, float(np.where(np.isneginf(z), np.inf, z - total).min(initial=np.inf)))
     return _just_below(least)
+
+
+def smallest_log_of(widest: float) -> float:
+    """Return `smallest_log` of two classes whose finite log-odds are this far from zero at most; -inf is for none."""
+    return _just_below(-float(np.logaddexp(0.0, widest)) if widest >= 0 else np.inf)
 
 
 def _just_below(log: float) -> float:

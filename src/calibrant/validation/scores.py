@@ -14,14 +14,14 @@ from ..errors import InvalidInput, caution
 from ..threads import get_threads
 from .arrays import SIMPLEX_TOLERANCE, as_matrix, held_inside, simplex_tolerance
 
-__all__ = ["Scores", "as_embeddings", "as_scores"]
+__all__ = ["LEAST", "MOST", "Scores", "as_embeddings", "as_scores", "pair_of", "rounded_once"]
 
 
 # The largest size of a value by type: the difference of two, and a temperature times it, are finite.
-_MOST: Mapping[str, float] = {"f": 1e34, "d": 1e100}
+MOST: Mapping[str, float] = {"f": 1e34, "d": 1e100}
 _MOST_OF_EMBEDDINGS: Mapping[str, float] = {"f": 1e15, "d": 1e100}  # whose squares are summed
 # Where no value reaches this, all are read as zero: what divides by the square of their spread would overflow.
-_LEAST: Mapping[str, float] = {"f": 1e-18, "d": 1e-100}
+LEAST: Mapping[str, float] = {"f": 1e-18, "d": 1e-100}
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ def as_scores(values: Any, inputs: str, name: str = "scores") -> Scores:
         return Scores(logits, columns, bool(np.isneginf(logits).any()), shape)
     _refuse_probabilities(array, findings, vector, name)
     if vector:
-        array = np.hstack([np.zeros_like(array), array])
+        array = pair_of(array, inputs)
     return Scores(array, columns, findings[2] >= 0, shape)
 
 
@@ -81,7 +81,7 @@ def as_embeddings(values: Any, name: str = "embeddings") -> Scores:
 
 
 def _of_sensible_size(
-    array: NDArray[np.floating], largest: float, name: str, limits: Mapping[str, float] = _MOST
+    array: NDArray[np.floating], largest: float, name: str, limits: Mapping[str, float] = MOST
 ) -> NDArray[np.floating]:
     """Refuse numbers whose differences or products would overflow; read numbers that are next to nothing as zero."""
     most = limits[array.dtype.char]
@@ -92,7 +92,7 @@ def _of_sensible_size(
             allowed=f"values up to {most:g}",
             hint="divide all of them by the same number",
         )
-    if 0 < largest < _LEAST[array.dtype.char]:
+    if 0 < largest < LEAST[array.dtype.char]:
         caution(f"no value of {name} is larger than {largest:.3g}: they are read as equal")
         return np.zeros_like(array)
     return array
@@ -146,16 +146,25 @@ def _log_odds_pair(array: NDArray[np.floating], name: str) -> NDArray[np.floatin
             seen=f"{array[row, 0]:.6g} in row {row}",
             hint=_percent_hint(array) or 'pass inputs="logits" for log-odds',
         )
+    return pair_of(array, "probabilities")
+
+
+def pair_of(column: NDArray[np.floating], inputs: str) -> NDArray[np.floating]:
+    """Return the logits (n, 2) of valid scores (n, 1) of the second of two classes."""
+    if inputs == "logits":
+        return np.hstack([np.zeros_like(column), column])
     with np.errstate(divide="ignore"):
-        return np.hstack([_rounded_once(np.log1p, -array), _rounded_once(np.log, array)])
+        return np.hstack([rounded_once(np.log1p, -column), rounded_once(np.log, column)])
 
 
-def _rounded_once(function: np.ufunc, array: NDArray[np.floating]) -> NDArray[np.floating]:
+def rounded_once(
+    function: np.ufunc, array: NDArray[np.floating], out: NDArray[np.floating] | None = None
+) -> NDArray[np.floating]:
     """Return a function of numbers, computed in double and rounded to their precision: the same bits wherever it is.
 
     Steps of a map stand at such numbers, and an export that has other last bits would take the step before.
     """
-    return function(array, dtype=np.float64, out=np.empty_like(array), casting="same_kind")
+    return function(array, dtype=np.float64, out=np.empty_like(array) if out is None else out, casting="same_kind")
 
 
 def _percent_hint(array: NDArray[np.floating]) -> str:
@@ -178,4 +187,4 @@ def _log_probabilities(
             hint=_percent_hint(array) or 'pass inputs="logits" for logits, or normalise the rows',
         )
     with np.errstate(divide="ignore"):
-        return _rounded_once(np.log, array)
+        return rounded_once(np.log, array)

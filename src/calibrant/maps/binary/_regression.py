@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit
+from scipy.special import logit
 
+from ... import _core
 from ...cells.fine import FineCells
 from ...fits.solvers.newton import Found, Sums, newton
 from ...parameters import AnyOf, Number, OneOf
@@ -47,18 +49,20 @@ class CellRegression:
     penalty: Array
     strengths: Array
 
+    @cached_property
+    def _columns(self) -> Array:
+        return np.ascontiguousarray(self.features.T)
+
     def __call__(self, values: Array, wanted: NDArray[np.bool_]) -> Sums:
         """Value, gradient and Hessian at the coefficients of every problem that is wanted; zeros for the others."""
         count, size = values.shape
         value, gradient, hessian = np.zeros(count), np.zeros((count, size)), np.zeros((count, size, size))
         for g in np.flatnonzero(wanted):
-            eta = self.features @ values[g]
-            p = expit(eta)
+            found = _core.cell_regression(self._columns, self.weights, self.outcomes, values[g])
             pull = self.strengths[g] * (self.penalty @ values[g])
-            value[g] = self.weights @ np.logaddexp(0, eta) - self.outcomes @ eta + 0.5 * (values[g] @ pull)
-            gradient[g] = self.features.T @ (self.weights * p - self.outcomes) + pull
-            curvature = (self.features * (self.weights * p * expit(-eta))[:, None]).T @ self.features
-            hessian[g] = curvature + self.strengths[g] * self.penalty
+            value[g] = found[0] + 0.5 * (values[g] @ pull)
+            gradient[g] = found[1 : size + 1] + pull
+            hessian[g] = found[size + 1 :].reshape(size, size) + self.strengths[g] * self.penalty
         return Sums(value, gradient, hessian)
 
     def solve(self, low: Array | float = -np.inf, start: Array | None = None) -> Found:

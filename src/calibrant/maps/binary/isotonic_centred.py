@@ -14,9 +14,10 @@ from ...cells.fine import FineCells
 from ...fits.report import FitReport
 from ...invariants import Values
 from ...parameters import Number
+from ...passes import Data
 from ...traits import Traits
 from ...types import Array
-from .base import BinaryMap, Learnt
+from .base import UNTOLD, BinaryMap, Learnt
 from .stack import CurveStack
 from .table import CellMap, cell_losses
 
@@ -70,6 +71,10 @@ class CentredIsotonic(CellMap):
         stack = CurveStack([knots], [values], np.zeros(1, dtype=np.int64), np.float64)
         report = FitReport(0, True, "nll", *cell_losses(cells, stack.answers(cells.scores[:, None])[:, 0]))
         return Learnt({"knots_": knots.astype(dtype), "values_": values}, report)
+
+    def _learnt_untold(self, cells: FineCells, data: Data) -> Learnt:
+        knots, values = centred(cells, self.smoothing)
+        return Learnt({"knots_": knots.astype(data.dtype), "values_": values}, UNTOLD)
 
     def _stacked(self, maps: list[BinaryMap], groups: NDArray[np.int64], dtype: Any) -> CurveStack:
         fitted = [m for m in maps if isinstance(m, CentredIsotonic)]

@@ -19,7 +19,7 @@ from ...invariants import Values
 from ...passes import Data
 from ...threads import get_threads
 from ...types import Array
-from .base import BinaryMap, Learnt
+from .base import UNTOLD, BinaryMap, Learnt
 from .stack import Stack
 from .table import CellMap, cell_losses
 
@@ -67,20 +67,26 @@ class PieceMap(CellMap):
         raise NotImplementedError
 
     def _learn_cells(self, cells: Iterator[FineCells], data: Data, groups: NDArray[np.int64]) -> list[Learnt]:
-        reach = float(-np.log(2.0 * data.n_classes * max(data.total_weight, data.n)))
+        reach = _reach(data)
         return [self._learnt_within(own, reach) for own in cells]
 
+    def _learnt_untold(self, cells: FineCells, data: Data) -> Learnt:
+        return Learnt(_state_of(self._curve_within(cells, _reach(data))), UNTOLD)
+
     def _learnt_within(self, cells: FineCells, reach: float) -> Learnt:
+        found = self._curve_within(cells, reach)
+        stack = PieceStack([found.knots], [found.pieces], np.zeros(1, dtype=np.int64))
+        losses = cell_losses(cells, stack.answers(cells.scores[:, None])[:, 0])
+        return Learnt(_state_of(found), FitReport(found.iterations, found.converged, "nll", *losses))
+
+    def _curve_within(self, cells: FineCells, reach: float) -> Curve:
         held = clipped(cells, self.clip)
         low = max(min(reach, float(held.scores[0])), -self.clip)
         high = min(max(-reach, float(held.scores[-1])), self.clip)
         found = self._curve(held, low, high)
         if not np.isfinite(found.pieces).all():  # what no solver step can leave, but a user must never get
             raise InvalidInput(f"{type(self).__name__} found no finite curve", seen=f"{cells.count} distinct scores")
-        stack = PieceStack([found.knots], [found.pieces], np.zeros(1, dtype=np.int64))
-        losses = cell_losses(cells, stack.answers(cells.scores[:, None])[:, 0])
-        report = FitReport(found.iterations, found.converged, "nll", *losses)
-        return Learnt({"knots_": found.knots, "pieces_": found.pieces, **found.state}, report)
+        return found
 
     def _stacked(self, maps: list[BinaryMap], groups: NDArray[np.int64], dtype: Any) -> PieceStack:
         fitted = [m for m in maps if isinstance(m, PieceMap)]
@@ -115,6 +121,15 @@ class PieceStack(Stack):
         t = x - place.pick(knots, self._groups)
         c = [place.pick([own[:, power] for own in pieces], self._groups) for power in range(4)]
         return sigmoid(c[0] + t * (c[1] + t * (c[2] + t * c[3]))).rounded()
+
+
+def _reach(data: Data) -> float:
+    """Return the log-odds of 1/(2nK), which the rows cannot tell from what is beyond."""
+    return float(-np.log(2.0 * data.n_classes * max(data.total_weight, data.n)))
+
+
+def _state_of(found: Curve) -> dict[str, Any]:
+    return {"knots_": found.knots, "pieces_": found.pieces, **found.state}
 
 
 def clipped(cells: FineCells, clip: float) -> FineCells:

@@ -10,12 +10,15 @@ from scipy.special import xlogy
 
 from ... import _core
 from ...cells.fine import FineCells, cells_apart, cells_of_groups
+from ...cells.one_score import cells_of_one_score
+from ...fits.judge import FOLDS, Comparison, judged
+from ...fits.report import FitReport
 from ...formulas import Term
 from ...invariants import Values
 from ...passes import Data, together
 from ...threads import get_threads
 from ...types import Array, Floats, Integers
-from .base import HELD_OUT, BinaryMap, Learnt
+from .base import HELD_OUT, SECOND, BinaryMap, Learnt
 from .stack import CurveStack, Stack
 
 __all__ = ["CellMap", "TableMap", "cell_losses", "table_losses"]
@@ -33,8 +36,25 @@ class CellMap(BinaryMap):
     def _learnt_from(self, cells: FineCells, dtype: Any) -> Learnt:
         raise NotImplementedError
 
+    def _learnt_untold(self, cells: FineCells, data: Data) -> Learnt:
+        """Learn from the cells of two classes for a map whose own losses nobody asks for."""
+        (learnt,) = self._learn_cells(iter([cells]), data, SECOND)
+        return learnt
+
     def _learn(self, data: Data, groups: Integers) -> list[Learnt]:
-        return self._learn_cells(cells_of_groups(data, groups), data, groups)
+        parts = cells_of_one_score(data, FOLDS) if np.array_equal(groups, SECOND) else None
+        cells = cells_of_groups(data, groups) if parts is None else iter([parts.whole])
+        return self._learn_cells(cells, data, groups)
+
+    def _judged(self, report: FitReport, data: Data) -> FitReport:
+        parts = cells_of_one_score(data, FOLDS)
+        if parts is None:
+            return super()._judged(report, data)
+        positives = parts.rest.outcomes.sum()
+        weights = np.array([parts.rest.weights.sum() - positives, positives])
+        rest = data.without_first(FOLDS, (weights, weights.astype(np.int64)))
+        (fitted,) = self._copies([self._learnt_untold(parts.rest, rest)])
+        return judged(report, _compared(parts.held, fitted, data.dtype), rest.total_weight)
 
     def _fit_groups_apart(self, data: Data, groups: Integers) -> tuple[list[BinaryMap], list[BinaryMap]]:
         whole, rest = cells_apart(data, groups, HELD_OUT)
@@ -110,6 +130,19 @@ class TableStack(Stack):
         out = np.empty_like(logits)
         _core.bin_lift(logits, self._edges, self._table, normalize, get_threads(), out)
         return out
+
+
+def _compared(held: FineCells, fitted: BinaryMap, dtype: Any) -> Comparison:
+    """Return the losses of the scores and of a map on rows of weight one that it was not fitted on, by their cells."""
+    happened = held.outcomes > 0
+    missed = held.weights > held.outcomes
+    second = fitted._map_scores(held.scores.astype(dtype))
+    wrong = np.maximum(held.scores, 0.0) + np.log1p(np.exp(-np.abs(held.scores)))  # loss where nothing happened
+    before = np.concatenate([wrong[missed], (wrong - held.scores)[happened]])
+    with np.errstate(divide="ignore"):
+        after = -np.log(np.concatenate([(1 - second)[missed], second[happened]]).astype(np.float64))
+    counts = np.concatenate([(held.weights - held.outcomes)[missed], held.outcomes[happened]])
+    return Comparison.of_counts(before, after, counts)
 
 
 def _side_by_side(maps: list[TableMap]) -> tuple[Array, Array]:

@@ -1,0 +1,187 @@
+"""Cells of rows with one score: those of their logits to the last bit, in the same folds; what maps make of them."""
+
+import numpy as np
+import pytest
+
+from calibrant import (
+    Binning,
+    CentredIsotonic,
+    Isotonic,
+    LogitSpline,
+    OneVsRest,
+    QuadraticScaling,
+    SplineCalibration,
+    VennAbers,
+    calibrator,
+)
+from calibrant.cells import fine, one_score
+from calibrant.cells.fine import CellSums, cells_of_groups
+from calibrant.cells.one_score import cells_of_one_score
+from calibrant.errors import InvalidInput
+from calibrant.fits import judge
+from calibrant.fits.judge import Comparison
+from calibrant.passes import OneScore, in_column, in_memory
+from calibrant.validation import as_score_column, as_scores
+from calibrant.validation import one_score as validated
+
+PARTS = ("scores", "weights", "outcomes", "cuts")
+SECOND = np.array([-1, 0])
+ROWS = 20_000
+MAPS = [
+    QuadraticScaling(),
+    LogitSpline(),
+    CentredIsotonic(),
+    SplineCalibration(),
+    VennAbers(),
+    VennAbers(folds=3),
+    Binning(edges="equal_mass"),
+    Binning(edges="equal_width"),
+    Binning(edges="imax"),
+    Isotonic(),
+    OneVsRest(QuadraticScaling()),
+    OneVsRest(CentredIsotonic(), share="all"),
+]
+
+
+@pytest.fixture(autouse=True)
+def few_are_many(monkeypatch):
+    """Let some thousand rows be counted, and judged by one fold, as millions are."""
+    monkeypatch.setattr(validated, "_MANY", 1000)
+    monkeypatch.setattr(fine, "_EXACT", 100)
+    monkeypatch.setattr(judge, "_ONE_FOLD", 1000)
+
+
+def events(inputs="probabilities", dtype=np.float64, n=ROWS, spread=2.0):
+    rng = np.random.default_rng(0)
+    odds = rng.normal(size=n) * spread
+    y = (rng.random(n) < 1 / (1 + np.exp(-0.7 * odds + 0.1 * odds**2))).astype(np.int64)
+    return (odds if inputs == "logits" else 1 / (1 + np.exp(-odds))).astype(dtype), y
+
+
+def columns(scores, y, inputs):
+    """The rows as one score each, and as logits."""
+    column = as_score_column(scores, inputs)
+    assert column is not None
+    data = in_column(OneScore(y, column.log_odds), lambda: column.logits, scores.dtype)
+    return data, in_memory(data.rows())
+
+
+def assert_same(one, other):
+    for name in PARTS:
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+@pytest.mark.parametrize("inputs", ["probabilities", "logits"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_cells_and_folds_are_those_of_the_logits(inputs, dtype):
+    scores, y = events(inputs, dtype)
+    data, rows = columns(scores, y, inputs)
+    parts = cells_of_one_score(data, 5)
+    (whole,) = cells_of_groups(rows, SECOND)
+    assert_same(parts.whole, whole)
+    split = fine._split_of(rows, SECOND)
+    for found, part in ((parts.rest, rows.without(0, 5)), (parts.held, rows.only(0, 5))):
+        (expected,) = split.cells(part.reduce(CellSums(SECOND, split.bits, split)))
+        assert_same(found, expected)
+
+
+def test_order_changes_no_bit():
+    scores, y = events()
+    mixed = np.random.default_rng(1).permutation(ROWS)
+    one, other = (cells_of_one_score(columns(scores[i], y[i], "probabilities")[0], 5) for i in (slice(None), mixed))
+    for mine, its in zip(one, other, strict=True):
+        assert_same(mine, its)
+
+
+def test_crowded_keys_are_left_to_passes_over_logits():
+    scores, y = events(spread=1e-3)
+    assert cells_of_one_score(columns(scores + 0.4, y, "probabilities")[0], 5) is None
+
+
+def test_more_rows_than_can_be_counted_are_left_to_passes(monkeypatch):
+    monkeypatch.setattr(one_score, "_COUNTED", ROWS)
+    assert cells_of_one_score(columns(*events(), "probabilities")[0], 5) is None
+
+
+@pytest.mark.parametrize("inputs", ["probabilities", "logits"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_logits_are_made_as_ever(inputs, dtype):
+    scores, _ = events(inputs, dtype)
+    column = as_score_column(scores[:, None], inputs)
+    logits = as_scores(scores, inputs).logits
+    np.testing.assert_array_equal(column.logits, logits)
+    odds = np.concatenate([part.copy() for _, part in column.log_odds(777)])
+    np.testing.assert_array_equal(odds, logits[:, 1] - logits[:, 0])
+    assert column.widest == np.abs(odds).max()
+    assert column.log_odds(5).__next__()[1].dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("inputs", "place", "value"),
+    [("probabilities", 17, v) for v in (np.nan, np.inf, 0.0, 1.0, -1e-9, 1.5)]
+    + [("logits", 5, v) for v in (np.nan, np.inf, -np.inf, 1e200)],
+)
+def test_what_needs_a_closer_look_gets_it(inputs, place, value):
+    scores, y = events(inputs)
+    scores[place] = value
+    assert as_score_column(scores, inputs) is None
+    if np.isnan(value):
+        with pytest.raises(InvalidInput, match=f"row {place}"):
+            QuadraticScaling(inputs=inputs).fit(scores, y)
+
+
+def test_few_scores_several_columns_and_other_numbers_get_it_too():
+    scores, _ = events()
+    assert as_score_column(scores[:999], "probabilities") is None
+    assert as_score_column(np.stack([1 - scores, scores], axis=1), "probabilities") is None
+    assert as_score_column(np.round(scores * 9).astype(int), "logits") is None
+    assert as_score_column(scores, "logits") is None  # announced as what they are not
+    assert as_score_column(np.full(2000, 1e-300), "logits") is None
+
+
+@pytest.mark.parametrize("map_", MAPS, ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_map_is_what_it_is_on_logits(map_, dtype, monkeypatch):
+    """To the last bit; its held-out losses are those of cells, which are split as those of all rows are."""
+    scores, y = events(dtype=dtype)
+    map_.set_params(inputs="probabilities")
+    fitted = map_.unfitted().fit(scores, y)
+    monkeypatch.setattr(calibrator, "as_score_column", lambda *_: None)
+    twin = map_.unfitted().fit(scores, y)
+    np.testing.assert_array_equal(fitted.predict_proba(scores), twin.predict_proba(scores))
+    assert (fitted.zero_, fitted.one_score_, fitted.n_samples_) == (twin.zero_, True, ROWS)
+    told, known = fitted.fit_report_, twin.fit_report_
+    assert told.loss_after == pytest.approx(known.loss_after, rel=1e-12)
+    assert told.held_out_before == pytest.approx(known.held_out_before, abs=1e-3 * known.held_out_error)
+    assert told.held_out_after == pytest.approx(known.held_out_after, abs=0.05 * known.held_out_error)
+    assert told.held_out_error == pytest.approx(known.held_out_error, rel=1e-2)
+
+
+def test_labels_of_any_kind():
+    scores, y = events()
+    expected = QuadraticScaling(inputs="probabilities").fit(scores, y).coefficients_
+    for labels in (y.astype(bool), y.astype(np.uint8), np.array(["no", "yes"])[y]):
+        found = QuadraticScaling(inputs="probabilities").fit(scores, labels)
+        np.testing.assert_array_equal(found.coefficients_, expected)
+    with pytest.raises(InvalidInput, match="distinct labels"):
+        QuadraticScaling(inputs="probabilities").fit(scores, y - (np.arange(ROWS) == 3))
+
+
+def test_weights_of_one_change_nothing_and_of_two_are_rows_twice():
+    scores, y = events()
+    weights = np.ones(ROWS)
+    weights[:50] = 2
+    for map_ in (QuadraticScaling(inputs="probabilities"), CentredIsotonic(inputs="probabilities")):
+        alone = map_.unfitted().fit(scores, y).predict_proba(scores)
+        np.testing.assert_array_equal(map_.unfitted().fit(scores, y, np.ones(ROWS)).predict_proba(scores), alone)
+        twice = map_.unfitted().fit(np.append(scores, scores[:50]), np.append(y, y[:50])).predict_proba(scores)
+        np.testing.assert_allclose(map_.unfitted().fit(scores, y, weights).predict_proba(scores), twice, rtol=1e-7)
+
+
+def test_losses_of_counted_rows_are_those_of_rows():
+    rng = np.random.default_rng(3)
+    before, after, counts = rng.random(50), rng.random(50), rng.integers(1, 9, 50)
+    many = Comparison.of(np.repeat(before, counts), np.repeat(after, counts), np.ones(counts.sum()))
+    np.testing.assert_allclose(Comparison.of_counts(before, after, counts).sums, many.sums, rtol=1e-12)
+    ruined = Comparison.of_counts(before, np.append(after[1:], np.inf), counts)
+    assert (ruined.after, ruined.error, ruined.pvalue()) == (np.inf, np.inf, 1.0)
