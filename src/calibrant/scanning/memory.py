@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import InvalidInput
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
-_SHARE = 16  # a batch, what becomes of it and what kernels make beside it take a few times its size; sums the rest
+_SHARE = 24  # a batch, the next, what becomes of it and what kernels make beside it take a few times its size
 _LARGEST = 1 << 25  # bytes of a batch beyond which nothing gets faster
 _SMALLEST = 1 << 16
 _UNKNOWN = 2 * 10**9  # where a system does not say what is free

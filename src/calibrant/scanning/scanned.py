@@ -224,7 +224,7 @@ class Scan:
 
 def _left(room: Room, survey: Survey) -> Room:
     """Return the room that samples leave to passes: while these are drawn they take more than later."""
-    batches = 2 * batch_bytes(room.allowed)
+    batches = 3 * batch_bytes(room.allowed)  # the one worked on, the next, and what becomes of it
     room.taking(survey.need + batches, SAMPLES)
     return room.left_by(_KEPT * survey.need + batches)
 
