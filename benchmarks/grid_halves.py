@@ -35,12 +35,24 @@ def section(allowed: float) -> list[str]:
         lines += [_line(f"{model} on {of}", records, at, allowed) for at in range(len(FIGURES))]
     return [
         "## How much of this is luck of five halves", "",
-        f"`python benchmarks/grid_halves.py`: the same cells on {len(HALVES)} other halves. Mean of log(ours / theirs) on",
-        "the same half in per cent, with its standard error, beside the better of theirs on these halves; then how often",
-        f"five of them, drawn at random, have a median more than {allowed:.0f} % behind.", "",
+        f"`python benchmarks/grid_halves.py`: the same cells on {len(HALVES)} other halves. Mean of log(ours / theirs)",
+        "on the same half in per cent, with its standard error, beside the better of theirs on these halves; then how",
+        f"often five of them, drawn at random, have a median more than {allowed:.0f} % behind.", "",
         "| cell | figure | beside | behind, % | ± | five halves say more than 5 % behind |",
         "| --- | --- | --- | --- | --- | --- |", *lines, "",
     ]  # fmt: skip
+
+
+def noise(cell: str, figure: str) -> str:
+    """Say what the other halves say of a figure, and what the mean of five is known to; nothing where they were not."""
+    done = json.loads(RECORDS.read_text()) if RECORDS.exists() else {}
+    model, of = cell.split(" on ")
+    records = [done[key] for half in HALVES if (key := f"{model} | {of} | {half}") in done]
+    if len(records) < len(HALVES) or figure not in FIGURES:
+        return ""
+    _, mean, error = _better(records, FIGURES.index(figure))
+    of_five = error * np.sqrt(len(HALVES) / SPLITS)
+    return f" (on {len(HALVES)} other halves {mean:+.1f} ± {error:.1f} %, so that five are known to ± {of_five:.0f} %)"
 
 
 def _cells() -> list[tuple[str, str]]:
@@ -48,16 +60,24 @@ def _cells() -> list[tuple[str, str]]:
 
 
 def _line(name: str, records: list[Figures], at: int, allowed: float) -> str:
-    ratios = {
+    better, mean, error = _better(records, at)
+    late = 100 * _late(_ratios(records, at), allowed)
+    return f"| {name} | {FIGURES[at]} | {better} | {mean:+.1f} | {error:.1f} | {late:.0f} % of times |"
+
+
+def _ratios(records: list[Figures], at: int) -> dict[str, Any]:
+    return {
         theirs: np.array([np.log(r["calibrant"][at] / max(r[theirs][at], 1e-12)) for r in records])
         for theirs in ("sigmoid", "isotonic")
     }
+
+
+def _better(records: list[Figures], at: int) -> tuple[str, float, float]:
+    """Return which of theirs is the better, how far ours is behind it in per cent, and the standard error of that."""
+    ratios = _ratios(records, at)
     better = max(ratios, key=lambda theirs: ratios[theirs].mean())
-    error = ratios[better].std(ddof=1) / np.sqrt(len(records))
-    return (
-        f"| {name} | {FIGURES[at]} | {better} | {100 * ratios[better].mean():+.1f} | {100 * error:.1f} | "
-        f"{100 * _late(ratios, allowed):.0f} % of times |"
-    )
+    of_it = ratios[better]
+    return better, float(100 * of_it.mean()), float(100 * of_it.std(ddof=1) / np.sqrt(len(of_it)))
 
 
 def _late(ratios: dict[str, Any], allowed: float) -> float:

@@ -52,7 +52,7 @@ def test_two_fifths_of_the_answer_are_the_curves(n, classes, over):
 
 @pytest.mark.parametrize(
     ("n", "classes", "settings"),
-    [(300, 3, {}), (90, 2, {"cv": 5}), (90, 2, {"ensemble": False}), (90, 3, {"calibrator": "ts"})],
+    [(300, 3, {}), (2001, 2, {}), (90, 2, {"cv": 5}), (90, 2, {"ensemble": False}), (90, 3, {"calibrator": "ts"})],
 )
 def test_there_are_no_curves_where_none_were_asked_for(n, classes, settings):
     X, y = some(n, classes)
@@ -61,6 +61,13 @@ def test_there_are_no_curves_where_none_were_asked_for(n, classes, settings):
     assert model._fold_curves == []
     if classes == 2:
         np.testing.assert_allclose(model.predict_proba(X), mean, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:The least populated class")
+def test_there_are_none_where_a_fold_lacks_a_class():
+    X, y = some(60, 2)
+    y = np.r_[np.zeros(56, dtype=int), np.ones(4, dtype=int)]
+    assert CalibratedModel(GaussianNB()).fit(X, y)._fold_curves == []
 
 
 def test_another_fit_forgets_the_curves():

@@ -36,7 +36,7 @@ from .fitted_pair import (
 from .fold_curves import FoldCurves
 from .parameters import AnyOf, Instance, Integer, OneOf, check_parameters
 from .registry import make
-from .types import Floats, Self
+from .types import Floats, Integers, Self
 from .validation import as_labels, as_weights
 
 __all__ = ["CalibratedModel"]
@@ -47,6 +47,7 @@ _SHARPER, _SHARPER_OF_TWO, _FEW_ROWS = 100, 60, 200
 _AT_ONCE = 1000  # rows up to which one call of the map answers for all estimators: few rows are quick, many take memory
 _WHOLE = 0.25  # the weight of the estimator of all rows beside those of folds that are dealt several times
 _CURVES = 0.4  # and of the curves of single folds beside the map
+_CURVES_OF_TWO = 2000  # rows of two classes up to which there are curves: with 800 they gain, with 5,000 no longer
 
 
 class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -58,7 +59,8 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Anything with ``fit`` and one of the score methods: a pipeline, a search, a `FrozenEstimator`.
     calibrator : Calibrator or str
         A map, or its registered name; by default a blend of maps of every kind, weighed by their held-out losses,
-        which shares the answer with isotonic curves of each fold (``cv="auto"``, two classes or up to 200 rows).
+        which shares the answer with isotonic curves of each fold (``cv="auto"`` and five rows of each class, up to
+        200 rows, of two classes 2,000).
         It is cloned; its ``inputs`` and ``classes`` are set by the method of scores.
     cv : "auto", int, splitter, iterable of (train, test) or "prefit"
         How rows are held out. "auto" has five stratified folds; up to 200 rows of classes of five and more they are
@@ -313,10 +315,15 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self._has_whole = automatic and len(splits) > FOLDS
         if self._has_whole or not self.ensemble:
             estimators.append(unfitted_copy(self.estimator).fit(X, y, **params))
-        if self.calibrator == "blend" and automatic and (self._has_whole or len(self.classes_) == 2):
+        if automatic and self._has_curves(labels):
             self._fold_curves = [FoldCurves.of(one, method) for one in held]
         fitted = fit_map(calibrator, Held.joined(held), method)
         self.calibrated_classifiers_ = [FittedPair(e, fitted, self.classes_, method) for e in estimators]
+
+    def _has_curves(self, labels: Integers) -> bool:
+        """Tell whether the folds' own curves are worth a share: few rows, of which every fold has each class."""
+        few = self._has_whole or (len(self.classes_) == 2 and len(labels) <= _CURVES_OF_TWO)
+        return self.calibrator == "blend" and few and bool(np.bincount(labels).min() >= FOLDS)
 
 
 def _target(y: Any) -> NDArray[Any]:
