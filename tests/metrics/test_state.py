@@ -8,7 +8,7 @@ import pytest
 from calibrant import metrics
 from calibrant.errors import CalibrantError, InvalidInput
 from calibrant.metrics import BinnedState, calibration_error, cwece, ece
-from calibrant.metrics.measuring import Measuring
+from calibrant.metrics.measuring import Measuring, measure
 from calibrant.metrics.metric import BinSums, Vector
 from calibrant.metrics.state import State
 from calibrant.metrics.state import state as metrics_state
@@ -370,3 +370,37 @@ def test_resamples_that_could_not_be_waited_for_are_refused():
         Measuring.from_dict(told)
     with pytest.raises(InvalidInput, match="at most 100,000"):
         metrics.measure([0, 1], [0.2, 0.7], resamples=10**6)
+
+
+@pytest.mark.parametrize("name", ["auroc", "ks_error"])
+def test_more_cells_are_finer(rng, name):
+    p = rng.beta(1, 8, 20_000)
+    y = rng.random(20_000) < p**1.2
+    whole = getattr(metrics, name)(y, p)
+    coarse, fine = (metrics_state(name, cells=cells).update(y, p) for cells in (16, 4096))
+    assert abs(fine.finalise() - whole) < min(1e-4, 0.2 * abs(coarse.finalise() - whole))
+    again = State.from_dict(json.loads(json.dumps(fine.to_dict())))
+    assert again.cells == 4096
+    assert again.finalise() == pytest.approx(fine.finalise(), abs=2e-6)
+    with pytest.raises(InvalidInput, match="different metrics"):
+        fine.merge(coarse)
+
+
+@pytest.mark.parametrize("cells", [15, 65_537, 100.5, True, "many"])
+def test_a_number_of_cells_that_is_none(cells):
+    for make in (lambda: metrics_state("auroc", cells=cells), lambda: Measuring(cells=cells)):
+        with pytest.raises(InvalidInput, match="no such number of cells"):
+            make()
+
+
+def test_measuring_in_more_cells(rng):
+    p = rng.beta(1, 8, 20_000)
+    y = rng.random(20_000) < p**1.2
+    whole = measure(y, p, resamples=19).metrics["ks_error"].estimate
+    coarse, fine = (Measuring(resamples=19, cells=cells).update(y, p) for cells in (16, 2048))
+    gaps = [abs(state.finalise().metrics["ks_error"].estimate - whole) for state in (coarse, fine)]
+    assert gaps[1] < 0.2 * gaps[0]
+    again = Measuring.from_dict(json.loads(json.dumps(fine.to_dict())))
+    assert again.settings.cells == 2048
+    with pytest.raises(InvalidInput, match="different settings"):
+        fine.merge(coarse)

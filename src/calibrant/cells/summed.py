@@ -11,17 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from ..errors import FileProblem, reading_state
+from ..errors import FileProblem, InvalidInput, reading_state
 from ..parameters import Integer
 from ..threads import get_threads
 from ..types import Integers
 from .grid import grid, spans
 from .pairs import Pairs
 
-__all__ = ["CELLS", "SummedCells", "binned_classes", "distinct", "short", "summed", "summed_classes"]
-
 Floats = NDArray[np.float64]
 CELLS = 192  # steps of the grid of one view: 4 KB of JSON, and 8 KB with fractional weights
+FEWEST, MOST = 16, 1 << 16  # fewer say less than a picture's bins, more are no less than many rows
 _GLANCE = 2048  # scores that show whether there are more distinct ones
 _PLACES = 100_000  # steps of a cell in which its mean score is written
 _NARROW = 2.0**-60  # less than any cell is wide: the last may hold one number
@@ -30,6 +29,14 @@ _DIGITS = 7  # that fractional weights, and as how many rows they count, are wri
 _WEIGHT = 1e100  # of a cell, or one over it: beyond, products overflow
 _ROWS = 1e15  # of a cell: more than can be counted
 _ROUNDED = 1e-6  # by which sums may contradict each other: they are rounded in another order
+
+
+def check_cells(cells: Any) -> None:
+    """Refuse what is no number of cells that a user may ask for."""
+    if not Integer(FEWEST).accepts(cells) or cells > MOST:
+        raise InvalidInput(
+            "no such number of cells", seen=repr(cells)[:80], allowed=f"a whole number from {FEWEST} to {MOST}"
+        )
 
 
 def distinct(cells: int) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 from ..cells.edges import check_edges
 from ..cells.moments import moments_of
 from ..cells.pairs import Pairs
+from ..cells.summed import CELLS, check_cells
 from ..errors import FileProblem, InvalidInput, reading_state
 from ..parameters import generator, is_one_of
 from ..validation import as_array, as_groups
@@ -51,12 +52,14 @@ class Settings:
     bins: int = 15
     random_state: int = 0
     profile: str = "default"
+    cells: int = CELLS  # of rows that come in blocks
 
     def __post_init__(self) -> None:
         check_confidence(self.confidence)
         check_resamples(self.resamples, 19)
         generator(self.random_state)
         check_edges("equal_width", self.bins)
+        check_cells(self.cells)
         if not is_one_of(self.profile, PROFILES):
             raise InvalidInput("no such profile", seen=repr(self.profile), allowed=", ".join(PROFILES))
 
@@ -113,7 +116,8 @@ def measure(
     """
     settings = Settings(confidence, resamples, bins, random_state, profile)
     if y_prob is None and hasattr(y_true, "measured"):  # a scan, which brings its labels
-        return y_true.measured(inputs, classes, asdict(settings))
+        own = {name: value for name, value in asdict(settings).items() if name != "cells"}
+        return y_true.measured(inputs, classes, own)
     if not is_one_of(inputs, (None, "probabilities")):
         raise InvalidInput(
             "arrays to measure are probabilities",
@@ -185,7 +189,7 @@ class Measuring:
     exact, and all figures are where there are no more than 144 distinct scores; else scores are known to the width of a
     cell of a grid. Intervals come from drawing the rows of the cells anew.
 
-    Parameters are those of `measure`.
+    Parameters are those of `measure`, and ``cells``, how many of them the grid has: more are finer, and larger.
 
     Examples
     --------
@@ -219,7 +223,7 @@ class Measuring:
     def _add_rows(self, forecasts: Forecasts) -> Measuring:
         rows = {"brier": brier_rows(forecasts), "nll": nll_rows(forecasts)}
         losses = {name: moments_of(values, forecasts.weights) for name, values in rows.items()}
-        return self._add(summarised(forecasts, losses, self.settings.bins))
+        return self._add(summarised(forecasts, losses, self.settings.bins, self.settings.cells))
 
     def merge(self, other: Measuring) -> Measuring:
         """Add the rows of another state, and return the state itself."""
@@ -273,7 +277,7 @@ class Measuring:
                 raise InvalidInput("this is no state of a measurement", seen=seen, allowed=f"format 1 to {FORMAT}")
             made = cls(**given["settings"])
             if given["summary"] is not None:
-                made.summary = CellForecasts.from_dict(given["summary"], made.settings.bins)
+                made.summary = CellForecasts.from_dict(given["summary"], made.settings.bins, made.settings.cells)
                 if not made.summary.n or not made.summary.cells[0].table.size:
                     raise FileProblem("this is no state of a measurement", seen="sums of no rows")
             made.groups = {name: cls.from_dict(part) for name, part in given.get("groups", {}).items()}

@@ -13,7 +13,7 @@ import numpy as np
 from ..cells.edges import fixed_edges
 from ..cells.moments import Moments, moments_of
 from ..cells.pairs import Pairs
-from ..cells.summed import CELLS, SummedCells, short, summed
+from ..cells.summed import CELLS, FEWEST, SummedCells, short, summed
 from ..errors import FileProblem, InvalidInput, reading_state
 from ..types import Array
 from .estimators.calibration_error import (
@@ -64,7 +64,6 @@ class BinSums:
 
 
 _DIGITS = 10  # of a sum by bin that is not whole
-FEWEST = 16  # cells of a class, however many classes there are
 BINS = 20  # of equal width, whose edges the cells of one view have too: decisions at thresholds of .05, .1, … are exact
 
 
@@ -82,21 +81,21 @@ class GroupCells:
         return {"groups": [group.to_dict() for group in self.groups]}
 
     @classmethod
-    def from_dict(cls, given: dict[str, Any]) -> GroupCells:
-        """Return what `to_dict` told; what it cannot have told is refused."""
+    def from_dict(cls, given: dict[str, Any], cells: int = CELLS) -> GroupCells:
+        """Return what `to_dict` told of so many cells; what it cannot have told is refused."""
         with reading_state("group of summed cells"):
-            shape = _shape_of(len(given["groups"]))
+            shape = _shape_of(len(given["groups"]), cells)
             return cls(tuple(SummedCells.from_dict(group, *shape) for group in given["groups"]))
 
     @classmethod
-    def of(cls, groups: Sequence[Pairs]) -> GroupCells:
+    def of(cls, groups: Sequence[Pairs], cells: int = CELLS) -> GroupCells:
         """Return the sums of the pairs of one group, or one a class."""
-        return cls(tuple(summed(pairs, *_shape_of(len(groups))) for pairs in groups))
+        return cls(tuple(summed(pairs, *_shape_of(len(groups), cells)) for pairs in groups))
 
 
-def _shape_of(groups: int) -> tuple[int, int]:
-    """Return bins and cells of each of so many groups: all of them have about as many cells as one would have."""
-    return (BINS, CELLS) if groups < 2 else (1, max(FEWEST, CELLS // groups))
+def _shape_of(groups: int, cells: int) -> tuple[int, int]:
+    """Return bins and cells of each of so many groups: all together have as many as one would, each 16 at least."""
+    return (BINS, cells) if groups < 2 else (1, max(FEWEST, cells // groups))
 
 
 Part = BinSums | GroupCells | Moments
@@ -162,8 +161,8 @@ class Metric:
         """Return the figure of validated forecasts."""
         raise NotImplementedError
 
-    def part(self, forecasts: Forecasts, **options: Any) -> Part:
-        """Return what a state keeps of validated forecasts."""
+    def part(self, forecasts: Forecasts, cells: int = CELLS, **options: Any) -> Part:
+        """Return what a state of so many cells keeps of validated forecasts."""
         raise InvalidInput(f"{self.name} has no state: it looks at pairs of rows", hint="call it on all rows at once")
 
     def value(self, part: Any, **options: Any) -> float:
@@ -214,7 +213,7 @@ class Error(Metric):
         """Return the calibration error."""
         return error_of(forecasts, **self.given(options))
 
-    def part(self, forecasts: Forecasts, **options: Any) -> Part:
+    def part(self, forecasts: Forecasts, cells: int = CELLS, **options: Any) -> Part:
         """Return sums by bin where edges are fixed, else sums by cell."""
         found = self.given(options)
         threshold, by_class = found.get("threshold"), is_view(found, "class_wise", "marginals")
@@ -222,7 +221,7 @@ class Error(Metric):
         if edges is not None:
             return BinSums(group_sums(forecasts, "class_wise" if by_class else found["view"], edges, threshold))
         groups = [kept for _, kept in above(forecasts, None)] if by_class else [select(forecasts, found["view"])]
-        return GroupCells.of(groups)
+        return GroupCells.of(groups, cells)
 
     def value(self, part: BinSums | GroupCells, **options: Any) -> float:
         """Return the calibration error of what a state has kept."""
@@ -279,9 +278,9 @@ class Figure(Metric):
         found = self.given(options)
         return self.estimator(select(forecasts, found.pop("view")), **found)
 
-    def part(self, forecasts: Forecasts, **options: Any) -> Part:
+    def part(self, forecasts: Forecasts, cells: int = CELLS, **options: Any) -> Part:
         """Return sums by cell."""
-        return GroupCells.of([select(forecasts, self.given(options)["view"])])
+        return GroupCells.of([select(forecasts, self.given(options)["view"])], cells)
 
     def value(self, part: GroupCells, **options: Any) -> float:
         """Return the figure of the cells."""
@@ -314,7 +313,7 @@ class Mean(Metric):
         """Return the mean."""
         return moments_of(self._rows(forecasts, options), forecasts.weights).mean
 
-    def part(self, forecasts: Forecasts, **options: Any) -> Part:
+    def part(self, forecasts: Forecasts, cells: int = CELLS, **options: Any) -> Part:
         """Return the moments of the rows."""
         return moments_of(self._rows(forecasts, options), forecasts.weights)
 

@@ -9,6 +9,7 @@ import numpy as np
 from ..cells.edges import fixed_edges
 from ..cells.moments import Moments
 from ..cells.pairs import Pairs
+from ..cells.summed import CELLS, check_cells
 from ..errors import FileProblem, InvalidInput, reading_state
 from .estimators.calibration_error import default_norm, error_of_pairs
 from .estimators.norms import Norm
@@ -25,13 +26,15 @@ KNOWN = (1, FORMAT)  # a state of the first has tables of up to 512 cells, which
 _PARTS: dict[str, Any] = {"bins": BinSums, "cells": GroupCells, "moments": Moments}
 
 
-def state(name: str, **options: Any) -> State:
+def state(name: str, *, cells: int = CELLS, **options: Any) -> State:
     """Return an empty state of a metric, to be updated with blocks of rows.
 
     Parameters
     ----------
     name : str
         Of a metric in `calibrant.metrics`.
+    cells : int
+        How many cells scores are summed in where bins are not fixed: more are finer, and as many times as large.
     **options
         Those that the function takes.
 
@@ -46,7 +49,8 @@ def state(name: str, **options: Any) -> State:
     if row is None:
         raise InvalidInput("a state is that of a metric by its name", seen=repr(name)[:80], allowed='such as "ece"')
     row.check(options)
-    return State(row, options)
+    check_cells(cells)
+    return State(row, options, cells)
 
 
 class State:
@@ -56,9 +60,10 @@ class State:
     distinct scores as they are, and sums of cells of a grid of 192 where there are more (`calibrant.cells.summed`).
     """
 
-    def __init__(self, metric: Metric, options: dict[str, Any]) -> None:
+    def __init__(self, metric: Metric, options: dict[str, Any], cells: int = CELLS) -> None:
         self.metric = metric
         self.options = options
+        self.cells = cells
         self.part: Part | None = None
         self.classes: Any = None
         self.is_event: bool | None = None
@@ -67,7 +72,7 @@ class State:
         """Add rows, and return the state itself."""
         options = dict(self.options)
         forecasts = self.metric.read(y_true, y_prob, sample_weight, classes, options, whole=False)
-        return self._add(self.metric.part(forecasts, **options), forecasts.classes, forecasts.is_event)
+        return self._add(self.metric.part(forecasts, self.cells, **options), forecasts.classes, forecasts.is_event)
 
     def merge(self, other: Any) -> Any:
         """Add the rows of another state, and return the state itself."""
@@ -89,6 +94,7 @@ class State:
         return {
             "format": FORMAT,
             "metric": self.metric.name,
+            "cells": self.cells,
             "options": {name: _plain(value) for name, value in self.options.items()},
             "classes": None if self.classes is None else _plain(self.classes),
             "is_event": self.is_event,
@@ -104,14 +110,16 @@ class State:
                 raise InvalidInput(
                     "this is no state of a metric", seen=repr(given)[:80], allowed=f"format 1 to {FORMAT}"
                 )
-            made = state(given["metric"], **given["options"])
+            cells = given.get("cells", CELLS)
+            made = state(given["metric"], cells=cells, **given["options"])
             if given["part"] is None:
                 return made
             classes, is_event = np.asarray(given["classes"]), bool(given["is_event"])
-            part = _PARTS[given["kind"]].from_dict(given["part"])
+            grid = {"cells": cells} if given["kind"] == "cells" else {}
+            part = _PARTS[given["kind"]].from_dict(given["part"], **grid)
             # A row of any such classes is kept in sums of the same kind and size.
             row = (classes[-1:], np.full(1, 0.5) if is_event else np.full((1, len(classes)), 1 / len(classes)))
-            like = state(given["metric"], **given["options"]).update(*row, classes=classes)
+            like = made._empty().update(*row, classes=classes)
             if _is_empty(part) or type(like.part) is not type(part) or _size(like.part) != _size(part):
                 raise FileProblem("this is no state of a metric", seen="sums of another metric, or of other classes")
             made.part, made.classes, made.is_event = part, like.classes, is_event
@@ -122,10 +130,10 @@ class State:
         return f"State({self.metric.name!r}{', ' + shown if shown else ''}{'' if self.part else ', no rows'})"
 
     def _settings(self) -> Any:
-        return self.metric.name, {name: _plain(value) for name, value in self.options.items()}
+        return self.metric.name, self.cells, {name: _plain(value) for name, value in self.options.items()}
 
     def _empty(self) -> Any:
-        return State(self.metric, self.options)
+        return State(self.metric, self.options, self.cells)
 
     def _known(self) -> Any:
         if self.part is None:

@@ -29,6 +29,8 @@ HELD = 8_000_000  # scores that are read into memory at once (32 or 64 MB): up t
 _KEPT = 0.6  # of what samples take while they are drawn: so much stays, by folds too
 _COMPARED, _LEAST_COMPARED = 90, 1000  # bytes a score that maps are compared on takes; rows that are enough
 HELD_BY_CLUSTERS = 1 << 19  # the same of one partition that sends them: a megabyte or two
+_MEASURED_IN = 512  # cells: intervals are drawn from them, in a time that grows with their number
+_CELLS = 1 << 14  # of one metric, for all classes together: it has no interval
 _FETCHED = 4  # times that in all are fetched by a pass of their own: up to there maps are judged by five folds
 
 
@@ -183,15 +185,16 @@ class Scan:
         if block is not None and not self.grouped:
             y, p, classes = _forecasts(block, reading)
             return measure(y, p, sample_weight=block.weights, classes=classes, **settings)
-        return self._summed(reading, seen, partial(Measuring, **settings), self.grouped)
+        return self._summed(reading, seen, partial(Measuring, **settings, cells=_MEASURED_IN), self.grouped)
 
     def metric(self, name: str, *, inputs: str | None = None, classes: Any = None, **options: Any) -> float:
         """Return one metric of all rows, by the pass of a first look and one more; see `calibrant.metrics.state`."""
+        make = partial(state, name, cells=_CELLS, **options)
         reading, seen, block = self._rows(inputs, classes)
         if block is None:
-            return self._summed(reading, seen, partial(state, name, **options))
+            return self._summed(reading, seen, make)
         y, p, classes = _forecasts(block, reading)
-        return state(name, **options).update(y, p, sample_weight=block.weights, classes=classes).finalise()
+        return make().update(y, p, sample_weight=block.weights, classes=classes).finalise()
 
     def _rows(self, inputs: str | None, classes: Any) -> tuple[Reading, Seen, Block | None]:
         """Look at all rows, and return those to measure where they are in memory: few, or the sample asked for."""

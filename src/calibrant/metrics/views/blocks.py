@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...cells.moments import Moments
 from ...cells.pairs import Pairs
-from ...cells.summed import SummedCells, summed, summed_classes
+from ...cells.summed import CELLS, SummedCells, summed, summed_classes
 from ...errors import FileProblem, InvalidInput
 from ...parameters import Integer
 from .forecasts import Forecasts
@@ -86,26 +86,27 @@ class CellForecasts:
         }
 
     @classmethod
-    def from_dict(cls, given: dict[str, Any], bins: int) -> CellForecasts:
-        """Return what `to_dict` told of views with so many bins; what it cannot have told is refused."""
+    def from_dict(cls, given: dict[str, Any], bins: int, cells: int = CELLS) -> CellForecasts:
+        """Return what `to_dict` told of views with so many bins and cells; what it cannot have told is refused."""
         top, *others = given["cells"]
-        cells = (SummedCells.from_dict(top, bins), *(SummedCells.from_dict(part, bins, 0) for part in others))
+        by_class = (SummedCells.from_dict(part, bins, 0) for part in others)
+        parts = (SummedCells.from_dict(top, bins, cells), *by_class)
         losses = {name: Moments.from_dict(found) for name, found in given["losses"].items()}
         classes, is_event = np.asarray(given["classes"]), bool(given["is_event"])
-        good = classes.ndim == 1 and len(cells) == (1 if is_event else 1 + len(classes))
-        good = good and all(part.pairs.total > 0 for part in cells)  # every view has seen every row
+        good = classes.ndim == 1 and len(parts) == (1 if is_event else 1 + len(classes))
+        good = good and all(part.pairs.total > 0 for part in parts)  # every view has seen every row
         if not good or set(losses) != {"brier", "nll"} or not Integer(0).accepts(given["n"]):
             raise FileProblem("this is no state of a measurement", seen="parts that do not belong together")
-        return cls(given["n"], cells, losses, classes, is_event)
+        return cls(given["n"], parts, losses, classes, is_event)
 
 
-def summarised(forecasts: Forecasts, losses: dict[str, Moments], bins: int = 15) -> CellForecasts:
+def summarised(forecasts: Forecasts, losses: dict[str, Moments], bins: int = 15, cells: int = CELLS) -> CellForecasts:
     """Return the sums of validated rows, of which ``losses`` are known already."""
     classes = ()
     if not forecasts.is_event:
         classes = summed_classes(forecasts.probabilities, forecasts.labels, forecasts.weights, bins)
-    cells = (summed(forecasts.top, bins), *classes)
-    return CellForecasts(forecasts.top.counted().n, cells, losses, forecasts.classes, forecasts.is_event)
+    parts = (summed(forecasts.top, bins, cells), *classes)
+    return CellForecasts(forecasts.top.counted().n, parts, losses, forecasts.classes, forecasts.is_event)
 
 
 def refuse_other_classes(is_event: bool, classes: Any, other_event: bool, others: Any) -> None:
