@@ -156,6 +156,14 @@ CORNERS = {
         for q in (None, 0.1)
         for w in (None, COUNTS)
     ],
+    "decisions elsewhere": lambda: [
+        metrics.bootstrap("net_benefit", *COMMON, resamples=19, sample_weight=w, threshold=0.3, prevalence=q)
+        for q in (None, 0.1)
+        for w in (None, COUNTS)
+    ],
+    "kernel tests of few rows": lambda: [
+        told(metrics.calibration_test, Y[:n], P[:n], method="skce", resamples=19) for n in (1, 2, 3)
+    ],
     "rounds of a cross-fit": lambda: [
         told(metrics.variational_error, *EVENT, folds=f, random_state=r) for f in (2, 5) for r in (0, 1)
     ],

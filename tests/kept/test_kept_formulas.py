@@ -9,6 +9,7 @@ from tests.kept.test_kept_operators import OTHERS, exact, lifted
 import calibrant
 from calibrant import registry
 from calibrant.exports import describe
+from calibrant.invariants import check_state
 
 pytestmark = pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
 UNSHIPPED = {"kcal", "kcal-linear", "blend"}  # of embeddings, or of too many parts to be worth it here
@@ -28,6 +29,7 @@ def hard(k):
 
 
 def check(fitted, rows, close=1e-11):
+    check_state(fitted)  # what was fitted may be loaded
     found = answers(describe(fitted).formula, rows)
     np.testing.assert_allclose(found, fitted.predict_proba(rows), rtol=0, atol=close)
 

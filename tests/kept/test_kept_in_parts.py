@@ -133,6 +133,10 @@ FEWER = {  # coarser where there is more: the answers are close, and kept
         lambda: [part.table for part in summed.summed_classes(P, Y, W, 8)],
     ),
     "places of a density": ("metrics.estimators.kde", "_PLACES", (64, 65), lambda: metrics.ece_kde(*COMMON)),
+    "places of a kernel at the ends": (
+        *("metrics.estimators.smooth", "_PLACES", (64,)),
+        lambda: [metrics.smece(COMMON[0], np.clip(COMMON[1] * s + a, 0, 1), width=0.01) for s, a in ((3, 0), (3, -2))],
+    ),
     "places of a kernel": ("metrics.estimators.smooth", "_PLACES", (64, 65), lambda: metrics.smece(*COMMON)),
     "rows of a likelihood": (
         *("metrics.estimators.canonical", "_MOST", (20, 130)),
