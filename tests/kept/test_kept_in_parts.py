@@ -133,9 +133,15 @@ FEWER = {  # coarser where there is more: the answers are close, and kept
         lambda: [part.table for part in summed.summed_classes(P, Y, W, 8)],
     ),
     "places of a density": ("metrics.estimators.kde", "_PLACES", (64, 65), lambda: metrics.ece_kde(*COMMON)),
-    "places of a kernel at the ends": (
+    "places of a kernel at the ends": (  # the last place and the one before it, whose gaps would cancel
         *("metrics.estimators.smooth", "_PLACES", (64,)),
-        lambda: [metrics.smece(COMMON[0], np.clip(COMMON[1] * s + a, 0, 1), width=0.01) for s, a in ((3, 0), (3, -2))],
+        lambda: (
+            [metrics.smece(np.repeat([k, 1 - k], 9), np.repeat([k, abs(k - 1.5 / 64)], 9), width=0.004) for k in (0, 1)]
+            + [
+                metrics.smece(np.repeat([1 - k, k], 9), np.repeat([k, abs(k - 1.5 / 64)], 9), width=0.004)
+                for k in (0, 1)
+            ]
+        ),
     ),
     "places of a kernel": ("metrics.estimators.smooth", "_PLACES", (64, 65), lambda: metrics.smece(*COMMON)),
     "rows of a likelihood": (
