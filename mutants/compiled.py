@@ -19,6 +19,7 @@ class Core:
     def __init__(self, tree: Path) -> None:
         self.tree = tree
         self.room = tree.with_suffix(".cmake")
+        self.last = self.room / "changed"  # the file of the change that was built last, which is as it was again
         self.built = False
 
     def _configure(self) -> None:
@@ -34,6 +35,8 @@ class Core:
         if shutil.which("ccache"):
             command.append("-DCMAKE_CXX_COMPILER_LAUNCHER=ccache")
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        if self.last.exists():  # a new copy of it is older than what was made of it changed
+            (self.tree / self.last.read_text()).touch()
         assert self._ninja(), "the core does not build as it is"
         self.built = True
 
@@ -53,6 +56,7 @@ class Core:
             self._configure()
         path = self.tree / change.path
         source = path.read_text()
+        self.last.write_text(change.path)
         path.write_text(changed_source(source, change))
         try:
             good = self._ninja()
