@@ -147,7 +147,9 @@ def main() -> None:
         good = all(tried(room, changes, tree, arguments, end) for room in arguments.rooms)
         say("all tried" if good else "the time is over: call again to go on")
     fresh = {seed: drawn(tree, *counts, seed) for seed, counts in FRESH.items() if seed != arguments.seed}
-    written = page.write(changes, arguments.seed, fresh, page.outcomes(OUTCOMES), page.outcomes(OUTCOMES, first=True))
+    first, own = page.outcomes(OUTCOMES, first=True), page.as_drawn(OUTCOMES)
+    at_first = {seed: {**first, **own.get(seed, {})} for seed in fresh}
+    written = page.write(changes, arguments.seed, fresh, page.outcomes(OUTCOMES), at_first)
     raise SystemExit(written)
 
 

@@ -23,6 +23,15 @@ def outcomes(path: Path, *, first: bool = False) -> dict[str, str]:
     return {found["key"]: found["outcome"] for found in (reversed(known) if first else known)}
 
 
+def as_drawn(path: Path) -> dict[int, dict[str, str]]:
+    """Return the outcomes of seeds on the tests of their day, of changes that earlier seeds had drawn as well."""
+    found: dict[int, dict[str, str]] = {}
+    for known in map(json.loads, path.read_text().splitlines() if path.exists() else []):
+        if "seed" in known:
+            found.setdefault(known["seed"], {})[known["key"]] = known["outcome"]
+    return found
+
+
 def reasons() -> dict[str, tuple[bool, str]]:
     """Return for survivors whether no test could notice them (``=``) or none does yet (``-``), and why."""
     found = {}
@@ -38,15 +47,15 @@ def write(
     seed: int,
     fresh: dict[int, list[Change]],
     known: dict[str, str],
-    at_first: dict[str, str],
+    at_first: dict[int, dict[str, str]],
 ) -> int:
     """Write the page and return 0 where enough changes are noticed and all have been tried.
 
-    ``fresh`` are changes of other seeds in the order in which they were tried, and ``at_first`` first outcomes: no test
-    was written for them before. The last of them decides.
+    ``fresh`` are changes of other seeds in the order in which they were tried, and ``at_first`` their first outcomes:
+    no test was written for them before. The last of them decides.
     """
     why = reasons()
-    now, first = Share.of(changes, known, why), {s: Share.of(c, at_first, why) for s, c in fresh.items()}
+    now, first = Share.of(changes, known, why), {s: Share.of(c, at_first[s], why) for s, c in fresh.items()}
     since = {s: Share.of(c, known, why) for s, c in fresh.items()}
     tried = [c for c in changes if known.get(c.key, "does not compile") != "does not compile"]
     listed = (changes, *(c for s, c in fresh.items() if s != SURVEYED))
@@ -131,7 +140,7 @@ def _head(seed: int, now: Share, first: dict[int, Share], since: dict[int, Share
         "another answer, but for rounding. A change of a tolerance, of a limit of rounds, of a start or of how long",
         "a search takes counts as not noticed, though answers agree. Tests that read `../shared` do not run here.",
         "",
-        f"The tables are of seed {seed}; the survivors of all seeds but {SURVEYED}: of those of its changes that two to six",
+        f"The tables are of seed {seed}; the survivors of all seeds but {SURVEYED}: of those of its changes that some",
         "seconds of the kept tests did not notice, tests were written for what they have in common, and they were not",
         "tried again.",
         "",
