@@ -8,6 +8,7 @@ from tests.kept.test_kept_laws import told
 from tests.kept.test_kept_metrics import COMMON, COUNTS, FRACTIONS, IN_CLUSTERS, MANY, classes
 
 from calibrant import metrics
+from calibrant.cells import summed
 from calibrant.cells.pairs import Pairs
 from calibrant.metrics.estimators import kde, smoothers
 from calibrant.metrics.inference import bounds, cumulative_test, means, testing
@@ -155,6 +156,9 @@ CORNERS = {
         for t in (0.01, 0.25, 0.5, 0.99)
         for q in (None, 0.1)
         for w in (None, COUNTS)
+    ],
+    "kept scores": lambda: [
+        summed.summed(pairs(700, weights=w), 10, cells).table.ravel() for w in (None, "fractions") for cells in (8, 64)
     ],
     "decisions elsewhere": lambda: [
         metrics.bootstrap("net_benefit", *COMMON, resamples=19, sample_weight=w, threshold=0.3, prevalence=q)

@@ -122,10 +122,6 @@ FEWER = {  # coarser where there is more: the answers are close, and kept
         *("metrics.inference.shape", "GROUPS", (30, 100)),
         lambda: [shape.shape_of(pairs(700, way, weights="counts")) for way in ("too sure", "in places", "too high")],
     ),
-    "kept scores": (
-        *("cells.summed", "CELLS", (8, 64)),
-        lambda: [summed.summed(pairs(700, weights=w), 10).table for w in (None, "fractions")],
-    ),
     "a glance": (
         "cells.summed",
         "_GLANCE",
