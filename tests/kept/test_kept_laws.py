@@ -131,7 +131,7 @@ def test_laws_of_blocks(of):
         of_rows = read(y, p, w).one_class(column)
         assert pairs.total == pytest.approx(of_rows.total)
         sums = [part.weight_array @ (part.outcomes - part.scores) for part in (pairs, of_rows)]
-        assert sums[0] == pytest.approx(sums[1])
+        assert sums[0] == pytest.approx(sums[1], rel=1e-4)  # of cells, whose mean scores are rounded
     check("laws", f"blocks of {of}", found)
 
 
