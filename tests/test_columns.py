@@ -8,6 +8,7 @@ import pytest
 from tests.conftest import overconfident
 
 from calibrant import compare, load, make, scan
+from calibrant.arrays import softmax
 from calibrant.errors import InvalidInput
 from calibrant.metrics import nll
 from calibrant.validation import as_labels
@@ -77,6 +78,23 @@ def test_a_map_fitted_on_an_array_knows_its_classes() -> None:
         fitted.predict_proba(turned.rename(columns={"cat": "fox"}))
     other = _frame(["s1", "s2", "s3"])  # says nothing of classes, and nothing was said in fit
     np.testing.assert_array_equal(fitted.predict_proba(other), fitted.predict_proba(Z))
+
+
+def test_columns_too_many_or_too_few_are_named_before_any_number_is_read() -> None:
+    frame = pandas.DataFrame(softmax(Z), columns=NAMES)
+    fitted = make("ts", inputs="probabilities").fit(frame, WORDS)
+    for other in (0.5, "a patient's name"):
+        with pytest.raises(InvalidInput, match=r"names should match.*seen: fox; allowed: ant, bee, cat"):
+            fitted.predict_proba(frame.assign(fox=other))
+    with pytest.raises(InvalidInput, match=r"names should match.*seen: ant, bee; cat missing"):
+        fitted.predict(frame[["ant", "bee"]])
+
+
+def test_a_column_alone_is_the_score_of_an_event_whatever_its_name() -> None:
+    p = softmax(Z[:, :2])
+    fitted = make("platt", inputs="probabilities").fit(pandas.DataFrame(p, columns=["well", "sick"]), Y.clip(max=1))
+    alone = pandas.DataFrame({"risk": p[:, 1]})
+    np.testing.assert_allclose(fitted.predict_proba(alone), fitted.predict_proba(p), rtol=1e-9)
 
 
 def test_numbers_are_names_too() -> None:

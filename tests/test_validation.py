@@ -152,6 +152,8 @@ def test_names_of_columns_are_classes():
         ([0, 3], 3, {}, "allowed: integers 0 to 2"),
         (["a", "b"], 3, {}, r"pass classes=\[…\]"),
         ([0.5, 1.0], 2, {}, "Unknown label type"),
+        ([0j, 1j], 2, {}, "Complex data not supported in y"),
+        ([0, 1], 2, {"classes": [0j, 1j]}, "Complex data not supported in classes"),
         ([0.0, np.inf], 2, {}, "NaN or infinity"),
         (["a", None], 2, {}, "missing labels; seen: None in row 1"),
         (np.array(["a", np.nan], dtype=object), 2, {}, "missing labels"),

@@ -26,7 +26,7 @@ from .parameters import Instance, OneOf, check_parameters
 from .passes import Block, Data, OneScore, in_column, in_memory
 from .scanning import Given, Scan, refuse_beside_a_scan
 from .traits import Traits
-from .types import Array, Floats, Self
+from .types import Array, Floats, Integers, Self
 from .validation import (
     ScoreColumn,
     Scores,
@@ -35,6 +35,7 @@ from .validation import (
     as_score_column,
     as_scores,
     as_weights,
+    column_names,
     column_order,
     says_nothing,
 )
@@ -389,6 +390,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
 
     def _scores_to_map(self, scores: Any) -> Scores:
         check_is_fitted(self, "fit_report_")
+        order = self._order(column_names(scores))
         valid = self._read(scores)
         if valid.logits.shape[1] != self.n_features_in_:
             raise InvalidInput(
@@ -397,7 +399,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
                 seen=f"shape {valid.shape}",
                 hint="Reshape your data" if len(valid.shape) == 1 else "",
             )
-        valid = self._in_order(valid)
+        if order is not None:
+            valid = replace(valid, logits=np.ascontiguousarray(valid.logits[:, order]))
         if not valid.has_minus_infinity or self.saturated == "exact" or not hasattr(self, "zero_"):
             return valid
         return replace(valid, logits=read_zeros(valid.logits, self.zero_))
@@ -409,19 +412,16 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _in_order(self, valid: Scores) -> Scores:
-        """Return the columns of a frame in the order they had in fit: their names decide."""
+    def _order(self, columns: tuple[Any, ...] | None) -> Integers | None:
+        """Return which column of a frame is the first, second, … of those in fit: their names decide.
+
+        They are compared before any number is read: with a column too many no row is a distribution. One column alone
+        is the score of the second of two classes, whatever it is called.
+        """
         known = getattr(self, "feature_names_in_", None)
-        if valid.columns is None or (known is not None and list(known) == list(valid.columns)):
-            return valid
-        order = column_order(valid.columns, known, None if self._needs == "embeddings" else self.classes_)
-        if order is None:
-            return valid
-        return replace(
-            valid,
-            logits=np.ascontiguousarray(valid.logits[:, order]),
-            columns=tuple(valid.columns[i] for i in order),
-        )
+        if columns is None or len(columns) == 1 or (known is not None and list(known) == list(columns)):
+            return None
+        return column_order(columns, known, None if self._needs == "embeddings" else self.classes_)
 
 
 class Summand(NamedTuple):

@@ -1,6 +1,14 @@
 """The one place where user input is checked and becomes arrays."""
 
-from .arrays import BFLOAT16_ROUNDING, SIMPLEX_TOLERANCE, as_array, as_matrix, as_weights, simplex_tolerance
+from .arrays import (
+    BFLOAT16_ROUNDING,
+    SIMPLEX_TOLERANCE,
+    as_array,
+    as_matrix,
+    as_weights,
+    column_names,
+    simplex_tolerance,
+)
 from .columns import column_order, ordered_like, says_nothing
 from .labels import as_groups, as_labels
 from .one_score import ScoreColumn, as_score_column
@@ -23,6 +31,7 @@ __all__ = [
     "as_score_column",
     "as_scores",
     "as_weights",
+    "column_names",
     "column_order",
     "floored",
     "label_hits",

@@ -16,6 +16,7 @@ __all__ = [
     "as_float",
     "as_matrix",
     "as_weights",
+    "column_names",
     "held_inside",
     "simplex_tolerance",
 ]
@@ -56,10 +57,15 @@ def held_inside(array: NDArray[np.floating], *, above: bool = False) -> NDArray[
 def as_array(values: Any, name: str) -> tuple[NDArray[Any], tuple[Any, ...] | None]:
     """Turn an array-like, a pandas or polars frame or series, or a torch tensor into a NumPy array without a copy.
 
-    Returns the array and, for frames, the names of the columns.
+    Returns the array and, for frames, the names of the columns. Complex numbers are refused.
     """
-    if type(values) is np.ndarray:
-        return values, None
+    array, columns = (values, None) if type(values) is np.ndarray else _read_array(values, name)
+    if array.dtype.kind == "c":
+        raise InvalidInput(f"Complex data not supported in {name}", seen=str(array.dtype), allowed="real numbers")
+    return array, columns
+
+
+def _read_array(values: Any, name: str) -> tuple[NDArray[Any], tuple[Any, ...] | None]:
     if values is None:
         raise InvalidInput(f"{name} is missing", seen="None", allowed="an array, a frame or a tensor")
     if hasattr(values, "detach"):
@@ -70,7 +76,7 @@ def as_array(values: Any, name: str) -> tuple[NDArray[Any], tuple[Any, ...] | No
             seen=type(values).__name__,
             hint="call .toarray() first",
         )
-    if hasattr(values, "collect_schema") and hasattr(values, "collect"):
+    if _is_lazy(values):
         raise InvalidInput(
             f"{name} is a lazy frame: its rows are not there yet",
             seen=type(values).__name__,
@@ -78,7 +84,7 @@ def as_array(values: Any, name: str) -> tuple[NDArray[Any], tuple[Any, ...] | No
         )
     if np.ma.is_masked(values):
         raise InvalidInput(f"{name} has masked entries", hint="drop or fill these rows; nothing is imputed")
-    columns = tuple(values.columns) if hasattr(values, "columns") else None
+    columns = column_names(values)
     try:
         array = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
     except (ValueError, TypeError, RuntimeError, OverflowError) as error:
@@ -88,6 +94,17 @@ def as_array(values: Any, name: str) -> tuple[NDArray[Any], tuple[Any, ...] | No
             allowed="rows of equal length",
         ) from error
     return array, columns
+
+
+def column_names(values: Any) -> tuple[Any, ...] | None:
+    """Return the names of a frame's columns; None for what has none, and for a lazy frame, which no one has read."""
+    if type(values) is np.ndarray or _is_lazy(values) or not hasattr(values, "columns"):
+        return None
+    return tuple(values.columns)
+
+
+def _is_lazy(values: Any) -> bool:
+    return hasattr(values, "collect_schema") and hasattr(values, "collect")
 
 
 def _of_tensor(values: Any, name: str) -> NDArray[Any]:
@@ -110,8 +127,6 @@ def as_float(array: NDArray[Any], name: str) -> NDArray[np.floating]:
     """Return numbers as float32 or float64; half precision becomes float32, whole numbers float64."""
     if array.dtype.char in "fd":
         return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
-    if np.iscomplexobj(array):
-        raise InvalidInput(f"Complex data not supported in {name}", seen=str(array.dtype), allowed="real numbers")
     if array.dtype == np.float16 or array.dtype.name == "bfloat16":
         return array.astype(np.float32)
     if array.dtype not in (np.float32, np.float64):

@@ -61,9 +61,9 @@ def _mismatch(columns: Sequence[Any], known: Any) -> InvalidInput:
     missing = [name for name in wanted if name not in names]
     return InvalidInput(
         "The feature names should match those that were passed during fit: the columns differ",
-        seen=_few(strange) + (f"; {_few(missing)} missing" if missing else "") if strange else _few(names),
+        seen=_few(strange or names) + (f"; {_few(missing)} missing" if missing else ""),
         allowed=_few(wanted) + ", in any order",
-        hint="rename the columns, or pass an array without names, which is taken by position",
+        hint="select or rename the columns, or pass an array without names, which is taken by position",
     )
 
 
