@@ -82,6 +82,15 @@ def test_rows_that_come_twice_in_one_cluster_say_no_more(rng):
     assert np.isfinite(np.diag(twice.covariance)).all()
 
 
+def test_tied_scores_count_as_many_rows_as_their_weights(rng):
+    weights, outcomes = rng.random(900) + 0.5, rng.random(900) < 0.5
+    tied = Pairs(rng.integers(0, 11, 900) / 10, outcomes, weights)
+    assert len(tied.cells.scores) == 11
+    assert tied.cells.rows == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
+    summed_up = Pairs(np.array([0.2, 0.7]), np.array([0.5, 0.5]), np.array([40.5, 60.2]), draws=np.array([40.0, 60.0]))
+    assert summed_up.cells.rows == pytest.approx(summed_up.rows)
+
+
 def test_the_standard_error_of_a_mean(rng):
     x = rng.normal(size=60)
     error, rows = standard_error(x, Pairs(np.full(60, 0.5), np.zeros(60)))

@@ -53,6 +53,14 @@ def drawn(kind, n, seed):
     return Pairs(p, (rng.random(n) < truth(p)).astype(float))
 
 
+def test_weights_do_not_hide_the_shape_of_tied_confidences(rng):
+    said = rng.integers(0, 11, 900) / 10
+    came_true = (rng.random(900) < 0.2 + 0.6 * said).astype(float)
+    weights = rng.integers(0, 4, 900) + 0.5
+    assert shape_of(Pairs(said, came_true)).kind == "too_extreme"
+    assert shape_of(Pairs(said, came_true, weights)).kind == "too_extreme"
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("n", "least"), [(1500, 0.8), (6000, 0.95), (40_000, 1.0)])
 def test_each_kind_is_named(kind, n, least):

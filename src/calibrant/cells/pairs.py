@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -27,11 +27,14 @@ class Cells:
         The weight of the rows with this score, positive.
     outcomes : float64 array of shape (m,)
         The weight of those whose event happened.
+    unit : float or None
+        As how many rows a weight of one counts; None where weights are numbers of rows, or each cell is one row.
     """
 
     scores: Array
     weights: Array
     outcomes: Array
+    unit: float | None = field(default=None, kw_only=True)
 
     @property
     def frequencies(self) -> Array:
@@ -41,7 +44,7 @@ class Cells:
     @property
     def rows(self) -> float:
         """As how many rows these count."""
-        return rows_of(len(self.weights), self.weights)
+        return rows_of(len(self.weights), self.weights) if self.unit is None else self.unit * float(self.weights.sum())
 
     @property
     def share(self) -> Array:
@@ -134,11 +137,12 @@ class Pairs:
         scores, outcomes = self.scores[order], self.outcomes[order]
         weights = np.ones(len(scores)) if self.weights is None else self.weights[order]
         outcomes = outcomes if self.weights is None else outcomes * weights
+        unit = None if self.weights is None or is_whole(self.weights) else self.rows / self.total
         changes = scores[1:] != scores[:-1]
         if changes.all():
-            return Cells(scores, weights, outcomes)
+            return Cells(scores, weights, outcomes, unit=unit)
         first = np.flatnonzero(np.r_[True, changes])
-        return Cells(scores[first], np.add.reduceat(weights, first), np.add.reduceat(outcomes, first))
+        return Cells(scores[first], np.add.reduceat(weights, first), np.add.reduceat(outcomes, first), unit=unit)
 
 
 def rows_of(n: int, weights: Array | None) -> float:

@@ -166,6 +166,7 @@ def _left_out(cells: Cells, weights: Array, outcomes: Array, curve: Curve | None
     if not known.any():
         return cells.scores
     if curve is not None:
-        return curve(Cells(cells.scores[known], rest[known], (cells.outcomes - outcomes)[known]), cells.scores)
+        left = Cells(cells.scores[known], rest[known], (cells.outcomes - outcomes)[known], unit=cells.unit)
+        return curve(left, cells.scores)
     levels = isotonic_levels(rest[known], (cells.outcomes - outcomes)[known])
     return np.interp(cells.scores, cells.scores[known], levels)

@@ -102,7 +102,7 @@ def _grid(bandwidth: Any) -> tuple[Array, Array]:
 
 def _in_logit_space(cells: Cells, bandwidth: Any) -> tuple[Array, Array]:
     ends = (cells.scores <= 0) | (cells.scores >= 1)
-    inner = Cells(cells.scores[~ends], cells.weights[~ends], cells.outcomes[~ends])
+    inner = Cells(cells.scores[~ends], cells.weights[~ends], cells.outcomes[~ends], unit=cells.unit)
     at_ends = cells.weights[ends], np.abs(cells.scores[ends] - cells.frequencies[ends])
     if len(inner.scores) == 0:
         return at_ends

@@ -117,7 +117,7 @@ def _by_score(cells: Cells, most: int = 20_000) -> Cells:
     first = np.flatnonzero(np.r_[True, place[1:] != place[:-1]])
     weights = np.add.reduceat(cells.weights, first)
     scores = np.add.reduceat(cells.weights * cells.scores, first) / weights
-    return Cells(scores, weights, np.add.reduceat(cells.outcomes, first))
+    return Cells(scores, weights, np.add.reduceat(cells.outcomes, first), unit=cells.rows / float(cells.weights.sum()))
 
 
 def _local(cells: Cells, x: float, span: float, degree: int) -> tuple[float, float]:
