@@ -211,6 +211,7 @@ def test_weights_above_the_unit_are_said():
         ({"clip": 0.5}, "clip"),
         ({"offsets": [0.0]}, "offsets"),
         ({"offsets": (), "slopes": ()}, "both empty"),
+        ({"centres": [0.0, 1e308]}, "centres .* to ±1000"),
         ({"method": "closed", "promise": "run_length"}, "closed"),
         ({"weight_unit": 0}, "weight_unit"),
         ({"random_state": -1}, "random_state"),

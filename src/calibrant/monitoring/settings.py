@@ -13,6 +13,7 @@ from ..parameters import is_one_of
 from .alternatives import CENTRES, OFFSETS, SLOPES, Alternatives
 from .process import FROM_THE_START, LIFETIME, RUN_LENGTH, Starts
 
+FARTHEST = 1000  # log-odds that slopes may turn around: no probability but 0 is below e⁻⁷⁴⁵
 MOST_CLASSES = 20  # up to here every class has a stream of its own unless the user says otherwise
 CHOICES = {
     "question": ("calibrated", "changed"),
@@ -52,8 +53,8 @@ class Settings:
             sizes = getattr(self, name)
             wrong = not all(math.isfinite(_real(size)) and 0 < abs(_real(size)) <= 10 for size in sizes)
             _refuse_number(name, sizes, not wrong and len(sizes) <= 100, "up to 100 numbers other than 0, to ±10")
-        good = 0 < len(self.centres) <= 10 and all(math.isfinite(_real(c)) for c in self.centres)
-        _refuse_number("centres", self.centres, good, "1 to 10 log-odds")
+        good = 0 < len(self.centres) <= 10 and all(abs(_real(c)) <= FARTHEST for c in self.centres)
+        _refuse_number("centres", self.centres, good, f"1 to 10 log-odds, to ±{FARTHEST}")
         if not self.offsets and not self.slopes:
             raise InvalidInput("offsets and slopes are both empty", hint="leave one of them at its default")
         whole = isinstance(self.random_state, (int, np.integer)) and not isinstance(self.random_state, bool)
