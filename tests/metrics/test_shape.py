@@ -53,6 +53,15 @@ def drawn(kind, n, seed):
     return Pairs(p, (rng.random(n) < truth(p)).astype(float))
 
 
+def test_what_does_not_depend_on_the_score_is_not_upside_down():
+    kinds = Counter()
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        kinds[shape_of(Pairs(rng.random(800), (rng.random(800) < 0.5).astype(float))).kind] += 1
+    assert kinds["upside_down"] <= 4  # of some 20 whose slope is below 0, one in 20 clearly
+    assert kinds["too_extreme"] >= 30
+
+
 def test_weights_do_not_hide_the_shape_of_tied_confidences(rng):
     said = rng.integers(0, 11, 900) / 10
     came_true = (rng.random(900) < 0.2 + 0.6 * said).astype(float)

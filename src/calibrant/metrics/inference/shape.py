@@ -85,8 +85,9 @@ def shape_of(pairs: Pairs) -> Shape:
        and one of them leaves out a tenth of the rows.
     3. Where the line is not clearly better than the shift (χ² at 5 %), or gaps of one sign are less than a fifth of all
        gaps of the line, it is **too high** or **too low**.
-    4. Else the sign changes at one score. Slope b < 0: **upside down**; b < 1: **too extreme**, that is too high above
-       that score and too low below it; b > 1: **too timid**, the other way round.
+    4. Else the sign changes at one score. Slope b < 0, where the line is clearly better than none (b = 0): **upside
+       down**; else b < 1: **too extreme**, that is too high above that score and too low below it; b > 1: **too
+       timid**, the other way round.
     """
     fine = _grouped(pairs, GROUPS)
     variance = float((fine.weights * fine.scores * (1 - fine.scores)).sum() * fine.scale)
@@ -102,9 +103,10 @@ def shape_of(pairs: Pairs) -> Shape:
         return Shape("too_low" if shift[0] > 0 else "too_high", everything)
     gaps = fine.weights * (expit(line[0] + line[1] * x) - expit(x))
     up, down = gaps[gaps > 0].sum(), -gaps[gaps < 0].sum()
-    if line[1] > 0 and min(up, down) < FEW_GAPS * (up + down):
+    falls = line[1] < 0 and 2 * (_likelihood(fine, x, line) - _likelihood(fine, x, _level(fine))) >= CLEAR
+    if not falls and min(up, down) < FEW_GAPS * (up + down):
         return Shape("too_low" if up > down else "too_high", everything)
-    kind = "upside_down" if line[1] < 0 else "too_extreme" if line[1] < 1 else "too_timid"
+    kind = "upside_down" if falls else "too_extreme" if line[1] < 1 else "too_timid"
     return Shape(kind, _sides(fine, line) or everything)
 
 
@@ -146,6 +148,13 @@ def _fit(groups: _Groups, x: Array, *, slope: bool) -> tuple[float, float]:
         centre=identity,
     ).theta
     return float(theta[0]), float(theta[1]) if slope else 1.0
+
+
+def _level(groups: _Groups) -> tuple[float, float]:
+    """Return the line with slope 0: the log-odds of the frequency of all rows, as `_log_odds` bounds them."""
+    rate = float(groups.outcomes.sum() / groups.weights.sum())
+    least = 0.5 / float(groups.weights.sum() * groups.scale)
+    return float(logit(np.clip(rate, least, 1 - least))), 0.0
 
 
 def _left(groups: _Groups, line: tuple[float, float]) -> float:
