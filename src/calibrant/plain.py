@@ -1,4 +1,4 @@
-"""Values as JSON has them."""
+"""Values as JSON has them, and text that a terminal shows."""
 
 from __future__ import annotations
 
@@ -22,3 +22,18 @@ def plain(value: Any, digits: int | None = None) -> Any:
     if not math.isfinite(value):
         return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
     return value if digits is None else float(f"{value:.{digits}g}")
+
+
+def visible(text: str, kept: str = "\n") -> str:
+    """Return text with control characters and marks of direction written out: shown, and not obeyed by a terminal.
+
+    Names of classes and files come from users, and may hold any of them.
+
+    Examples
+    --------
+    >>> visible("a\\x1b[31mb")
+    'a\\\\x1b[31mb'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c in kept or c.isprintable() else c.encode("unicode_escape").decode() for c in text)

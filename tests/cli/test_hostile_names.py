@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from calibrant import report
+from calibrant import measure, report
 from calibrant.cli.commands.apply import _is_formula
 from calibrant.cli.main import main, program
-from calibrant.cli.output import visible
 from calibrant.monitoring import Monitor
+from calibrant.plain import visible
 
 NAMES = ["<script>alert(1)</script>", "=cmd()", "x" * 10_000, "a\nb", "\u202eabc", "\x1b[31mred\x07"]
 FORMULAS = [r"$\frac{$", "$x_{", "{{7*7}}"]  # of matplotlib and of templates
@@ -129,3 +129,14 @@ def test_a_monitor_keeps_names_that_are_no_characters(tmp_path):
     assert "group \ud800" in [one.name for one in Monitor.load(tmp_path / "m.json").findings().streams]
     report(Monitor.load(tmp_path / "m.json"), tmp_path / "m.html")
     assert "\\ud800" in (tmp_path / "m.html").read_text()
+
+
+def test_what_python_prints_is_not_obeyed():
+    rng = np.random.default_rng(0)
+    p, groups = rng.random(300), np.array(["\x1b[31mred\x07", "a\nb", "\u202eabc"])[rng.integers(0, 3, 300)]
+    y = rng.random(300) < p / 3
+    found = Monitor().update(y, p, groups=groups, label="\x1b[2J").findings()
+    assert found.alarm
+    shown = f"{measure(y, p, groups=groups)!r}{found}"
+    assert not {"\x1b", "\x07", "\u202e"} & set(shown)
+    assert r"a\nb" in shown

@@ -14,8 +14,8 @@ import click
 
 from .. import __version__
 from ..errors import CalibrantError, CalibrationWarning, FileProblem, MissingExtra
+from ..plain import visible
 from .hints import in_options
-from .output import visible
 
 # Kept here, so that the list of commands costs no import; a test compares it with the commands themselves.
 COMMANDS = {

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from .. import __version__
-from ..plain import plain
+from ..plain import plain, visible
 from ..progress import Progress, reporting
 
 JSON_FORMAT = 1
@@ -29,21 +29,6 @@ def say(text: str, quiet: bool = False) -> None:
 def print_words(text: str) -> None:
     """Write a finding in words to standard output."""
     click.echo(_wrapped(visible(text)) if sys.stdout.isatty() else visible(text))
-
-
-def visible(text: str, kept: str = "\n") -> str:
-    """Return text with control characters and marks of direction written out: shown, and not obeyed by a terminal.
-
-    Names of classes and files come from users, and may hold any of them.
-
-    Examples
-    --------
-    >>> visible("a\\x1b[31mb")
-    'a\\\\x1b[31mb'
-    """
-    if text.isprintable():
-        return text
-    return "".join(c if c in kept or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def cell(value: Any) -> str:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..errors import count_of
+from ..plain import visible
 from .decisions.net_benefit import DecisionCurve
 from .estimators.curves import ReliabilityCurve, SmoothCurve, plain
 from .inference.group_test import GroupFindings
@@ -170,7 +171,7 @@ class Measurement:
                 few, of = "  too few to judge" if row.small else "", "rows" if self.labels is None else "entries"
                 gap = f"{row.gap:+.4f} [{row.low:+.4f}, {row.high:+.4f}]"
                 lines.append(f"  {row.name:<20}{row.rows:>9,.0f} {of}   seen - said {gap}{few}")
-        return "\n".join(lines)
+        return "\n".join(visible(line, kept="") for line in lines)
 
 
 def _short(measured: dict[str, Any]) -> dict[str, Any]:

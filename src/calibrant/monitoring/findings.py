@@ -6,6 +6,8 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ..plain import visible
+
 if TYPE_CHECKING:
     from .state import State
 
@@ -124,7 +126,7 @@ class Findings:
         return asdict(self)
 
     def __str__(self) -> str:
-        return f"{self.verdict} {self.advice}"
+        return visible(f"{self.verdict} {self.advice}", kept="")
 
 
 def findings_of(state: State) -> Findings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import import_extra
+from ..plain import visible
 
 BEFORE, AFTER = "#d55e00", "#0072b2"  # Okabe and Ito; apart in grey too, and every mark has a shape of its own
 LINES = (
@@ -49,8 +50,7 @@ def legend(ax: Any, **places: Any) -> None:
 
 def named(name: str, most: int = 30) -> str:
     """Return a name of the user's as text of a picture: short, no formula, what is no character written out."""
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name[:most])
-    return shown.replace("$", r"\$") + ("…" if len(name) > most else "")
+    return visible(name[:most], kept="").replace("$", r"\$") + ("…" if len(name) > most else "")
 
 
 def ink(place: Any) -> str:
