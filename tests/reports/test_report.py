@@ -263,3 +263,16 @@ def test_scores_that_no_one_would_type_are_not_asked_for(tmp_path: Path) -> None
     z, y = overconfident(300, 25)
     report(make("ts").fit(z, y), tmp_path / "r.html")
     assert 'id="try"' not in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_the_page_says_that_zeros_are_judged_as_something_small(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    p = rng.integers(0, 11, 400) / 10
+    y = (rng.random(400) < 0.2 + 0.6 * p).astype(int)
+    at_the_ends = int(((p == 0) | (p == 1)).sum())
+    for saturated, zeros in (("small", at_the_ends), ("exact", 0)):
+        found = compare(p, y, inputs="probabilities", methods=["ts"], saturated=saturated)
+        assert found.settings["zeros"] == zeros
+        report(found, tmp_path / "page.html")
+        page = (tmp_path / "page.html").read_text()
+        assert (f"{at_the_ends} rows with a probability of exactly 0" in page) == (zeros > 0)

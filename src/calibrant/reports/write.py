@@ -258,6 +258,8 @@ def _summary(
     words = [("before" if after is not None else "", before.verdict)] if before is not None else []
     if after is not None and comparison is not None:
         words.append((f"after {comparison.best_}", after.verdict))
+    if comparison is not None and comparison.zeros_words:
+        words.append(("", comparison.zeros_words))
     return words
 
 

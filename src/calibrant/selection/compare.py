@@ -8,6 +8,8 @@ from dataclasses import replace
 from threading import Lock
 from typing import Any
 
+import numpy as np
+
 from ..calibrator import Calibrator
 from ..errors import CalibrantError, InvalidInput
 from ..metrics.metric import Error
@@ -235,7 +237,15 @@ def _words(error: Exception) -> str:
 
 def _facts(given: Problem, judged: Problem) -> dict[str, Any]:
     groups = None if judged.groups is None else int(judged.groups.max()) + 1
-    return {"rows": given.n, "classes": given.k, "event": given.is_event, "judged_rows": judged.n, "groups": groups}
+    zeros = 0 if judged.exact else int(np.isneginf(judged.logits).any(axis=1).sum())
+    return {
+        "rows": given.n,
+        "classes": given.k,
+        "event": given.is_event,
+        "judged_rows": judged.n,
+        "zeros": zeros,
+        "groups": groups,
+    }
 
 
 class _Steps:

@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import plots
 from ..calibrator import Calibrator
-from ..errors import MissingExtra
+from ..errors import MissingExtra, count_of
 from ..plain import plain
 from .evaluate import Answers
 
@@ -113,7 +113,8 @@ class Comparison:
         Why, and what more data would change.
     curves : tuple of Curve
     settings : dict
-        What reproduces it.
+        What reproduces it; "zeros" are the judged rows that give a class a probability of exactly zero, which every
+        map, "identity" too, reads as something small (none with ``saturated="exact"``).
     """
 
     rows: tuple[Row, ...]
@@ -133,6 +134,17 @@ class Comparison:
     def answers(self, name: str) -> Answers:
         """Return what a map answered on the judged rows (in the first repeat); it is fitted again for this."""
         return self._answers(name)
+
+    @property
+    def zeros_words(self) -> str:
+        """How zeros among the scores were judged, in words; empty where there were none."""
+        zeros = self.settings.get("zeros", 0)
+        if not zeros:
+            return ""
+        return (
+            f"{count_of(zeros, 'row')} with a probability of exactly 0 for some class: here it counts as something "
+            "small, before and after alike, and for measure as 0."
+        )
 
     def differences(self, metric: str) -> tuple[str, list[tuple[Row, Estimate]]]:
         """Return whom maps are compared with, and each map's paired difference to it, where it is finite.

@@ -45,6 +45,8 @@ def command(file: str, output: str | None, names: Any, memory: str | None, run: 
     if found.settings["left_out"]:
         say(f"left out, as {file} has no embeddings: {', '.join(found.settings['left_out'])}", run.quiet)
     print_words(f"\n{found.reason}")
+    if found.zeros_words:
+        say(found.zeros_words, run.quiet)
     if output is not None:
         say(f"saved {found.best_} to {output}", run.quiet)
 
