@@ -150,7 +150,10 @@ def test_gates_on_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     [
         ({"scores": P}, "hint: pass --kind probs, or the logits themselves"),
         ({"scores": P[:, 1], "labels": Y % 2}, "hint: pass --kind probs; if these are log-odds"),
-        ({"scores": Z, "kind": "probs"}, "hint: pass --kind logits for logits"),
+        (
+            {"scores": Z, "kind": "probs"},
+            "hint: pass --kind logits for logits, normalise the rows, or choose their columns with --scores",
+        ),
         ({"scores": 100 * P, "kind": "probs"}, "hint: if these are percentages, pass --percent"),
         ({"scores": 100 * P[:, 1], "labels": Y % 2, "kind": "probs"}, "hint: if these are percentages, pass --percent"),
         (

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from tests.conftest import overconfident
 
 from calibrant import compare, make, measure, plots
+from calibrant.arrays import softmax
 from calibrant.errors import InvalidInput
 from calibrant.metrics.estimators.curves import reliability_curve
 from calibrant.monitoring import Monitor
@@ -166,3 +167,15 @@ def test_the_lab() -> None:
     _drawn(plots.bias_heat_map([[0.01, -0.02], [0.0, 0.03]], [100, 200], [5, 15]))
     z, y = overconfident(300, 3)
     _drawn(plots.edges_over_densities(z[:, 0], y == 0, [-np.inf, -1, 1, np.inf]))
+
+
+def test_what_has_no_such_picture_is_refused() -> None:
+    z, y = overconfident(200, 2)
+    measured, compared = measure(y, softmax(z)), compare(z, y, methods=["ts"])
+    for draw in (plots.comparison, plots.learning_curve, plots.monitor):
+        with pytest.raises(InvalidInput, match="cannot be drawn of it; seen: Measurement"):
+            draw(measured)
+    with pytest.raises(InvalidInput, match="not compared by this metric; seen: 'ecee'; allowed: nll, brier"):
+        plots.comparison(compared, metric="ecee")
+    with pytest.raises(InvalidInput, match="no learning curves"):
+        plots.learning_curve(compared)

@@ -12,6 +12,7 @@ _SAID: list[tuple[str, str]] = [
         "name the columns by their classes, as in p_ant,p_bee, or give the names in a key classes",
     ),
     (r"percentages must be divided by 100", "if these are percentages, pass --percent"),
+    (r"\bor normalise the rows\b", "normalise the rows, or choose their columns with --scores"),
     (r"\ba smaller cv\b", "a smaller --cv"),
     (r"\b(scores|label|weight|groups?)=…", r"--\1 …"),
     (r'\bpart="(\w+)"', r"--part \1"),

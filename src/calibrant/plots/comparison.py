@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .style import AFTER, LINES, axes, dress, ink, legend, named
+from ..errors import InvalidInput
+from .style import AFTER, LINES, axes, dress, ink, legend, named, refuse_other
 
 
 def comparison(found: Any, *, metric: str = "nll", ax: Any = None) -> Any:
@@ -14,6 +15,11 @@ def comparison(found: Any, *, metric: str = "nll", ax: Any = None) -> Any:
 
     Where their loss is infinite, the difference is to the map with the lowest.
     """
+    refuse_other(found, "differences", "a Comparison")
+    compared = [name for row in found.rows for name in row.against_identity]
+    if metric not in compared:
+        known = ", ".join(dict.fromkeys(compared))
+        raise InvalidInput("maps were not compared by this metric", seen=repr(metric), allowed=known)
     reference, pairs = found.differences(metric)
     rows, gaps = [row for row, _ in pairs[::-1]], [gap for _, gap in pairs[::-1]]
     ax = axes(ax, figsize=(5.5, 0.32 * len(rows) + 1.2))
@@ -33,6 +39,9 @@ def comparison(found: Any, *, metric: str = "nll", ax: Any = None) -> Any:
 
 def learning_curve(found: Any, *, ax: Any = None) -> Any:
     """Draw held-out loss against the rows fitted on, for each map of a `Comparison` made with ``sizes``."""
+    refuse_other(found, "differences", "a Comparison")
+    if not found.curves:
+        raise InvalidInput("there are no learning curves to draw", hint="compare(…, sizes=[…]) makes them")
     ax = axes(ax, figsize=(5.5, 3.6))
     for i, curve in enumerate(found.curves):
         colour, style, marker = LINES[i % len(LINES)]
@@ -45,7 +54,6 @@ def learning_curve(found: Any, *, ax: Any = None) -> Any:
     sizes = sorted({size for curve in found.curves for size in curve.sizes})
     ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
     ax.set_xticks([], minor=True)
-    metric = found.curves[0].metric if found.curves else "loss"
-    ax.set(xlabel="rows to fit on", ylabel=f"held-out {metric}")
+    ax.set(xlabel="rows to fit on", ylabel=f"held-out {found.curves[0].metric}")
     legend(ax, loc="center left", bbox_to_anchor=(1.01, 0.5))
     return dress(ax)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .style import AFTER, BEFORE, dress, ink, legend, named, new_figure
+from .style import AFTER, BEFORE, dress, ink, legend, named, new_figure, refuse_other
 
 MOST = 15  # streams that can be read in one panel
 _ABOVE = {"loc": "lower left", "bbox_to_anchor": (0, 1.0), "ncols": 3, "borderpad": 0.1}
@@ -27,6 +27,7 @@ def monitor(found: Any, *, figure: Any = None) -> Any:
     figure : matplotlib Figure, optional
         Else a new one of pyplot: ``plt.show()`` shows it.
     """
+    refuse_other(found, "findings", "a Monitor")
     told = found.findings()
     several = len(told.streams) > 1
     shown = min(len(told.streams), MOST)

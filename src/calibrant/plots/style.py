@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import import_extra
+from ..errors import InvalidInput, import_extra
 from ..plain import visible
 
 BEFORE, AFTER = "#d55e00", "#0072b2"  # Okabe and Ito; apart in grey too, and every mark has a shape of its own
@@ -16,6 +16,12 @@ LINES = (
     ("#e69f00", "-", "v"),
     ("#56b4e9", "--", "P"),
 )
+
+
+def refuse_other(found: Any, part: str, allowed: str) -> None:
+    """Raise where what is to be drawn lacks a part that the picture shows."""
+    if isinstance(found, type) or not hasattr(found, part):
+        raise InvalidInput("this picture cannot be drawn of it", seen=type(found).__name__, allowed=allowed)
 
 
 def axes(ax: Any = None, *, figsize: tuple[float, float] = (4.2, 4.2)) -> Any:
