@@ -39,7 +39,7 @@ def comparison(found: Any, *, metric: str = "nll", ax: Any = None) -> Any:
 
 def learning_curve(found: Any, *, ax: Any = None) -> Any:
     """Draw held-out loss against the rows fitted on, for each map of a `Comparison` made with ``sizes``."""
-    refuse_other(found, "differences", "a Comparison")
+    refuse_other(found, "curves", "a Comparison")
     if not found.curves:
         raise InvalidInput("there are no learning curves to draw", hint="compare(…, sizes=[…]) makes them")
     ax = axes(ax, figsize=(5.5, 3.6))
