@@ -67,7 +67,8 @@ def test_states(of):
             continue
         told = json.loads(json.dumps(parts[1].to_dict()))
         total = parts[0] + State.from_dict(told) + parts[2]
-        assert total.finalise() == pytest.approx((parts[2] + parts[1] + parts[0]).finalise(), rel=1e-9, abs=1e-12)
+        # What was told as JSON has the figure of what was not to 2e-6, as docs/metrics.md says.
+        assert total.finalise() == pytest.approx((parts[2] + parts[1] + parts[0]).finalise(), rel=1e-9, abs=2e-6)
         found[name] = total.finalise()
         assert repr(total).startswith("State(")
         assert "no rows" in repr(state_of(name))
