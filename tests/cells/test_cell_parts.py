@@ -206,8 +206,8 @@ def test_sums_told_as_short_numbers_are_the_sums(rng, n, weighted):
 
 def test_what_the_grid_holds_does_not_depend_on_how_blocks_met(rng):
     """Blocks of few scores are kept as they are until too many meet: the order must not be seen, nor saving between."""
-    given = drawn(rng, 600, "no")
-    blocks = [summed(given.take(rows)) for rows in np.split(np.arange(600), [30, 90, 150, 151, 400])]
+    given = drawn(rng, 900, "no")
+    blocks = [summed(given.take(rows)) for rows in np.split(np.arange(900), [30, 90, 150, 151, 500])]
     whole = summed(given)
     assert not whole.exact
     assert [block.exact for block in blocks] == [True, True, True, True, False, False]

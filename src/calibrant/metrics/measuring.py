@@ -186,7 +186,7 @@ class Measuring:
 
     What it keeps are sums by cell of the top label (or event), by bin of each class, and moments of the losses: 3 to 8
     KB up to ten classes (12 with weights that are no counts), whatever the number of rows. Binned errors and losses are
-    exact, and all figures are where there are no more than 144 distinct scores; else scores are known to the width of a
+    exact, and all figures are where there are no more than 256 distinct scores; else scores are known to the width of a
     cell of a grid. Intervals come from drawing the rows of the cells anew.
 
     Parameters are those of `measure`, and ``cells``, how many of them the grid has: more are finer, and larger.

@@ -56,7 +56,7 @@ def state(name: str, *, cells: int = CELLS, **options: Any) -> State:
 class State:
     """What a metric keeps of the rows so far: a few KB, whatever their number. ``+`` merges two.
 
-    Sums by bin, where edges are fixed, and moments, where the metric is a mean, are exact. All else keeps up to 144
+    Sums by bin, where edges are fixed, and moments, where the metric is a mean, are exact. All else keeps up to 256
     distinct scores as they are, and sums of cells of a grid of 192 where there are more (`calibrant.cells.summed`).
     """
 
