@@ -88,6 +88,7 @@ FORGERIES = {
     "evidence raised": lambda d: d["streams"][0]["money"].__setitem__(0, [50_000] * 30),
     "evidence raised in sums": lambda d: d["streams"][0]["total"].__setitem__(8, [50_000] * 30),
     "a number that is none": lambda d: d["streams"][0]["lately"].append([0, "1", 1]),
+    "money beyond all losses": lambda d: d["streams"][0]["money"][0].__setitem__(0, -1e308),
     "money that is none": lambda d: d["streams"][0]["money"][0].__setitem__(0, True),
     "bets of too few parts": lambda d: d["streams"][0]["money"].pop(),
     "bets of too many parts": lambda d: d["streams"][0]["money"].append([0] * 30),

@@ -13,6 +13,9 @@ from ..types import Array
 __all__ = ["array", "count", "logs", "need", "number", "short", "text"]
 
 
+_LEAST = -(2.0**53)  # of a logarithm: more than the rows of any life can lose, and a whole number when saved again
+
+
 def need(truth: bool, words: str) -> None:
     """Refuse what no monitor of ours has written."""
     if not truth:
@@ -55,6 +58,6 @@ def array(values: Any, n: int) -> Array:
 
 
 def logs(values: Any, n: int) -> Array:
-    """Return so many logarithms; null is that of nothing."""
+    """Return so many logarithms, or thousandths of them; null is that of nothing."""
     need(isinstance(values, list) and len(values) == n, "a list has another length than it should have")
-    return np.array([-math.inf if v is None else number(v) for v in values])
+    return np.array([-math.inf if v is None else number(v, _LEAST) for v in values])
