@@ -73,6 +73,13 @@ def test_a_page_escapes_names(table):
     assert not {"\x1b", "\x07", "\u202e"} & set(text)
 
 
+def test_long_names_do_not_hide_what_is_wrong(table, capsys):
+    assert main(["measure", str(table), "--kind", "probs", "--scores", "\x1b[2J"]) == 3
+    said = capsys.readouterr().err
+    assert "\\x1b[2J" in said
+    assert len(said) < 700
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_visible_text_is_printable(name):
     assert visible(name, kept="").isprintable()

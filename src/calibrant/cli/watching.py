@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..errors import FileProblem, InvalidInput
 from ..files import Dataset, Rows
+from ..files.pieces import listed
 from ..monitoring import Findings, Monitor
 from .measuring import in_order_of, probabilities, with_classes_of
 
@@ -103,7 +104,7 @@ def _column(data: Dataset, rows: Rows, column: str) -> list[str]:
     if data.table is None or column not in data.table.columns:
         raise InvalidInput(
             f"{data.path} has no column {column!r}",
-            seen="no table" if data.table is None else ", ".join(list(data.table.columns)[:12]),
+            seen="no table" if data.table is None else listed(list(data.table.columns)),
             hint="it was named by --batch; files of arrays are cut by --batch-rows",
         )
     values = np.asarray(data.table.values(column))

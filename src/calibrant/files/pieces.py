@@ -89,7 +89,16 @@ def named_pieces(path: str, keys: Sequence[str], names: Names) -> dict[str, tupl
     return found
 
 
+_LONGEST = 60  # characters of a name in a message: what is wrong stays in sight
+
+
 def listed(names: Sequence[str], most: int = 12) -> str:
-    """Return names for a message."""
-    shown = ", ".join(str(n) for n in names[:most])
+    """Return names for a message, long ones cut.
+
+    Examples
+    --------
+    >>> listed(["ant", "bee"])
+    'ant, bee'
+    """
+    shown = ", ".join(n if len(n) <= _LONGEST else n[: _LONGEST - 1] + "…" for n in map(str, names[:most]))
     return (shown + (", …" if len(names) > most else "")) or "nothing"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidInput
 from ..types import Array
-from .pieces import Found, Names, Piece
+from .pieces import Found, Names, Piece, listed
 from .roles import SCORE_ROLES, part_name, role_of, score_prefix
 
 
@@ -107,7 +107,7 @@ def _several_labels(table: Table, wanted: str | None, taken: set[str]) -> Piece:
         if len(prefixes) + len(alone) != 1:
             raise InvalidInput(
                 f"{table.path}: which columns hold the labels is not said by their names",
-                seen=", ".join(list(table.columns)[:12]),
+                seen=listed(list(table.columns)),
                 hint="name them by --labels: a prefix, a pattern such as 'y_*', or a list a,b,c",
             )
         wanted = (prefixes + alone)[0]
@@ -162,7 +162,7 @@ def _named_columns(table: Table, wanted: str, role: str) -> list[str]:
     if missing or not columns:
         raise InvalidInput(
             f"{table.path} has no column {missing[0] if missing else wanted!r}",
-            seen=", ".join(list(table.columns)[:12]),
+            seen=listed(list(table.columns)),
             hint=f"--{role} takes a column, a prefix, a pattern such as 'p_*', or a list a,b,c",
         )
     return columns
@@ -173,7 +173,7 @@ def _one_column(table: Table, role: str, wanted: str | None, taken: set[str]) ->
         if wanted not in table.columns:
             raise InvalidInput(
                 f"{table.path} has no column {wanted!r}",
-                seen=", ".join(list(table.columns)[:12]),
+                seen=listed(list(table.columns)),
                 hint=f"it was named by --{role}",
             )
         return wanted
