@@ -39,8 +39,6 @@ from .registry import make
 from .types import Floats, Integers, Self
 from .validation import as_labels, as_weights
 
-__all__ = ["CalibratedModel"]
-
 # An ensemble of few rows answers to the power 1 + 100 / (200 + n), of two classes 1 + 60 / (200 + n): 1.2 with 90 rows,
 # 1.06 with 800. Chosen, like the weights below, on sets that docs/evidence/grid.md names.
 _SHARPER, _SHARPER_OF_TWO, _FEW_ROWS = 100, 60, 200

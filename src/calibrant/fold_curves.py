@@ -10,8 +10,6 @@ from .cells.isotonic import isotonic_levels
 from .fitted_pair import Held
 from .types import Array, Floats
 
-__all__ = ["FoldCurves"]
-
 _FURTHEST = 1e30  # scores beyond it, an infinity above all, count as this: differences of the ends must be numbers
 
 

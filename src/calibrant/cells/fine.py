@@ -16,21 +16,10 @@ from .. import _core
 from ..arrays import log_odds
 from ..passes import Block, Data, Rows, together
 from ..threads import get_threads
+from ..types import Array, Floats, Integers, Mask
 from .pairs import Cells
 
-__all__ = [
-    "MOST_FINE",
-    "FineCells",
-    "Split",
-    "apart",
-    "cells_apart",
-    "cells_of_groups",
-    "cells_of_scores",
-    "cells_within",
-    "split_of_sums",
-]
-
-Groups = NDArray[np.int64]
+Groups = Integers
 _EXACT = (
     1 << 18
 )  # scores of a group up to which every distinct score is a cell: beyond, counting is faster than sorting
@@ -55,7 +44,7 @@ class FineCells(Cells):
         Whether every cell is one score.
     """
 
-    cuts: NDArray[np.float64]
+    cuts: Array
     exact: bool = True
 
     @property
@@ -63,7 +52,7 @@ class FineCells(Cells):
         """Number of cells."""
         return len(self.scores)
 
-    def bounds(self, edges: NDArray[np.floating]) -> NDArray[np.int64]:
+    def bounds(self, edges: Floats) -> Integers:
         """Return the first cell at or above each edge, without those that part nothing."""
         found = np.unique(np.searchsorted(self.scores, edges, side="left"))
         return found[(found > 0) & (found < self.count)]
@@ -73,7 +62,7 @@ class FineCells(Cells):
         """Summed log-loss of the scores as they are."""
         return _core.cell_loss(self.scores, self.weights, self.outcomes)
 
-    def sums(self, edges: NDArray[np.float64]) -> NDArray[np.float64]:
+    def sums(self, edges: Array) -> Array:
         """Return by bin of increasing edges: weight, weight of the positives, Σ σ(score), and a zero; (bins, 4)."""
         place = np.searchsorted(edges, self.scores, side="right")
         columns = (self.weights, self.outcomes, self.weights * expit(self.scores), np.zeros(self.count))
@@ -88,7 +77,7 @@ class FineCells(Cells):
         steps = np.floor((shares[0] + shares[1]) * (most / 2))
         return self.merged(np.flatnonzero(np.diff(steps) > 0) + 1)
 
-    def merged(self, bounds: NDArray[np.int64]) -> FineCells:
+    def merged(self, bounds: Integers) -> FineCells:
         """Return the cells that begin at cell 0 and at ``bounds``; their scores are the mean scores."""
         starts = np.concatenate([[0], bounds]).astype(np.int64)
         weights, outcomes, sums = (
@@ -98,9 +87,9 @@ class FineCells(Cells):
 
 
 def cells_of_scores(
-    scores: NDArray[np.floating],
-    outcomes: NDArray[np.floating] | NDArray[np.bool_],
-    weights: NDArray[np.float64] | None = None,
+    scores: Floats,
+    outcomes: Floats | Mask,
+    weights: Array | None = None,
 ) -> FineCells:
     """Return one cell for each distinct score; rows of weight zero are left out.
 
@@ -125,7 +114,7 @@ def cells_of_scores(
     return FineCells(values, np.add.reduceat(w, starts), np.add.reduceat(outcomes[order] * w, starts), _between(values))
 
 
-def _cells_of_rows(scores: NDArray[np.floating], outcomes: NDArray[np.bool_]) -> FineCells:
+def _cells_of_rows(scores: Floats, outcomes: Mask) -> FineCells:
     """Cells of rows that weigh one each: the scores alone are sorted, many times faster than their places."""
     ordered = np.sort(scores)
     starts = _starts(ordered)
@@ -136,12 +125,12 @@ def _cells_of_rows(scores: NDArray[np.floating], outcomes: NDArray[np.bool_]) ->
     return FineCells(values, counts, positives, _between(values))
 
 
-def _starts(ordered: NDArray[np.floating]) -> NDArray[np.int64]:
+def _starts(ordered: Floats) -> Integers:
     """Places at which a value begins."""
     return np.concatenate([[0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1])
 
 
-def _between(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _between(values: Array) -> Array:
     """The middle between neighbours, or the upper one where nothing lies between them."""
     middle = 0.5 * values[:-1] + 0.5 * values[1:]
     return np.where(middle > values[:-1], middle, values[1:])
@@ -210,7 +199,7 @@ def _cells_of(rows: Rows, groups: Groups) -> Iterator[FineCells]:
         yield cells_of_scores(np.ascontiguousarray(scores[:, own].T).ravel(), outcomes.ravel(), many)
 
 
-def class_scores(block: Block, columns: NDArray[np.int64]) -> Rows:
+def class_scores(block: Block, columns: Integers) -> Rows:
     """One pass: the log-odds of some classes, labels and weights, for a number of rows that is known to be small."""
     odds = log_odds(block.logits)
     return Rows(odds if len(columns) == odds.shape[1] else odds[:, columns], block.labels, block.weight_array)
@@ -226,11 +215,11 @@ class Split:
     bits: int
     first: NDArray[np.int32]
     shift: NDArray[np.int32]
-    coarse: NDArray[np.int64]
-    starts: NDArray[np.int64]
+    coarse: Integers
+    starts: Integers
     count: int
 
-    def cells(self, *sums: NDArray[np.float64]) -> Iterator[FineCells]:
+    def cells(self, *sums: Array) -> Iterator[FineCells]:
         """Yield the fine cells of each group that hold anything, from the sums of all; several are added up.
 
         A group at a time: places and bounds of all cells would take many times the room of their sums.
@@ -241,11 +230,11 @@ class Split:
             own = slice(ends[begin], ends[end])
             yield self._cells_of(begin, sum((part[own] for part in sums[1:]), sums[0][own]), ends[begin : end + 1])
 
-    def _cells_of(self, begin: int, sums: NDArray[np.float64], ends: NDArray[np.int64]) -> FineCells:
+    def _cells_of(self, begin: int, sums: Array, ends: Integers) -> FineCells:
         """Return the cells of one group: coarse ones from number ``begin`` on, whose fine ones lie at ``ends``."""
         return cells_within(*self._limits(begin, ends), sums[:, 0], sums[:, 1])
 
-    def _limits(self, begin: int, ends: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _limits(self, begin: int, ends: Integers) -> tuple[Array, Array]:
         """Return the least and the largest score of each fine cell of a group."""
         coarse, sizes = self.coarse[begin : begin + len(ends) - 1], np.diff(ends)
         width = np.left_shift(1, self.shift[coarse].astype(np.int64))
@@ -255,16 +244,16 @@ class Split:
         return _float_of(low), _float_of(low + (widths - 1))
 
     @cached_property
-    def limits_of_one(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def limits_of_one(self) -> tuple[Array, Array]:
         """The least and the largest score of each fine cell, where there is one group."""
         return self._limits(0, np.append(self.starts, self.count))
 
 
 def cells_within(
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    outcomes: NDArray[np.float64],
+    low: Array,
+    high: Array,
+    weights: Array,
+    outcomes: Array,
 ) -> FineCells:
     """Return the cells that hold anything, from the limits and sums of all."""
     kept = np.flatnonzero(weights > 0)
@@ -281,7 +270,7 @@ def _split_of(data: Data, groups: Groups) -> Split:
     return split_of_sums(data.reduce(CellSums(groups, bits)), count, bits, fine)
 
 
-def split_of_sums(flat: NDArray[np.float64], count: int, bits: int, fine: int) -> Split:
+def split_of_sums(flat: Array, count: int, bits: int, fine: int) -> Split:
     """Split the coarse cells of so many groups, whose weights and positives these are, into about ``fine`` each."""
     there = np.flatnonzero(flat[:, 0] > 0)
     own, totals = flat[there], np.zeros((count, 2))
@@ -307,7 +296,7 @@ class CellSums:
     bits: int
     split: Split | None = None
 
-    def __call__(self, block: Block) -> NDArray[np.float64]:
+    def __call__(self, block: Block) -> Array:
         """Return the sums of a block."""
         cells = self._count << self.bits if self.split is None else self.split.count
         return self.add(np.zeros((cells, 2)), block)
@@ -316,7 +305,7 @@ class CellSums:
     def _count(self) -> int:
         return int(self.groups.max()) + 1
 
-    def add(self, sums: NDArray[np.float64], block: Block) -> NDArray[np.float64]:
+    def add(self, sums: Array, block: Block) -> Array:
         """Add a block to sums, and return these."""
         first, shift = (None, None) if self.split is None else (self.split.first, self.split.shift)
         _core.cell_sums(
@@ -334,7 +323,7 @@ class CellSums:
         return sums
 
 
-def _float_of(keys: NDArray[np.int64]) -> NDArray[np.float64]:
+def _float_of(keys: Integers) -> Array:
     """Undo the kernel's key: the float32 whose reordered bits these are."""
     signed = (keys - (1 << 31)).astype(np.int32)
     bits = np.where(signed < 0, signed ^ np.int32(0x7FFFFFFF), signed).astype(np.int32)

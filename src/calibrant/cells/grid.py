@@ -5,11 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["grid", "spans"]
-
-Floats = NDArray[np.float64]
+from ..types import Array
 
 TAILS = 0.2  # share of the cells that log-odds get: without, all of a rare event lies in few, and no slope is seen
 REACH = 36.0  # log-odds beyond which 1 - p is rounded to 1
@@ -18,7 +15,7 @@ _DIGITS = 10  # of an edge: every machine has the same
 
 
 @lru_cache(maxsize=16)
-def grid(cells: int, bins: int) -> Floats:
+def grid(cells: int, bins: int) -> Array:
     """Return edges of so many cells, with all edges of ``bins`` bins of equal width among them.
 
     The cells are equally wide in .8·(2/π)·arcsin √p + .2·(36 + log p/(1-p))/72. In arcsin √p a frequency has the same
@@ -35,7 +32,7 @@ def grid(cells: int, bins: int) -> Floats:
 
 
 @lru_cache(maxsize=16)
-def spans(cells: int, bins: int) -> tuple[Floats, Floats]:
+def spans(cells: int, bins: int) -> tuple[Array, Array]:
     """Return the least and the largest score of each cell; those below e⁻³⁶, but not 0, count as that."""
     edges = grid(cells, bins)
     low, high = edges[:-1].copy(), np.nextafter(edges[1:], 0.0)
@@ -45,7 +42,7 @@ def spans(cells: int, bins: int) -> tuple[Floats, Floats]:
     return low, high
 
 
-def _low_edges(cells: int) -> Floats:
+def _low_edges(cells: int) -> Array:
     """Return the edges up to ½; the others are one less these."""
     x = np.linspace(-REACH, 0.0, _STEPS + 1)
     p = np.exp(x) / (1 + np.exp(x))

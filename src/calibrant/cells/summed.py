@@ -14,11 +14,10 @@ from .. import _core
 from ..errors import FileProblem, InvalidInput, reading_state
 from ..parameters import Integer
 from ..threads import get_threads
-from ..types import Integers
+from ..types import Array, Floats, Integers
 from .grid import grid, spans
 from .pairs import Pairs
 
-Floats = NDArray[np.float64]
 CELLS = 192  # steps of the grid of one view: 4 KB of JSON, and 8 KB with fractional weights
 FEWEST, MOST = 16, 1 << 16  # fewer say less than a picture's bins, more are no less than many rows
 _GLANCE = 2048  # scores that show whether there are more distinct ones
@@ -61,7 +60,7 @@ class SummedCells:
         Of the grid.
     """
 
-    table: Floats
+    table: Array
     exact: bool = True
     bins: int = 15
     cells: int = CELLS
@@ -128,7 +127,7 @@ class _OnGrid(SummedCells):
         self.__dict__.update(sums=sums, exact=False, bins=bins, cells=cells)
 
     @cached_property
-    def table(self) -> Floats:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def table(self) -> Array:  # pyright: ignore[reportIncompatibleVariableOverride]
         filled = self.sums[0] > 0
         weights, scored, happened, squares = self.sums[:, filled]
         low, high = (side[filled] for side in spans(self.cells, self.bins))
@@ -148,9 +147,7 @@ def summed(pairs: Pairs, bins: int = 15, cells: int = CELLS) -> SummedCells:
     return _joined(np.stack([pairs.scores, w, w * pairs.outcomes, squares]), bins, cells)
 
 
-def summed_classes(
-    p: NDArray[np.floating], labels: Integers, weights: Floats | None, bins: int = 15
-) -> tuple[SummedCells, ...]:
+def summed_classes(p: Floats, labels: Integers, weights: Array | None, bins: int = 15) -> tuple[SummedCells, ...]:
     """Return the sums of each class by bin of equal width, of all classes in one go through the rows."""
     edges, floors = grid(0, bins), np.full(p.shape[1], -np.inf)
     sums = _core.class_bins(p, labels, weights, edges, floors, get_threads())
@@ -161,7 +158,7 @@ def summed_classes(
     return tuple(_OnGrid(sums[:, column], bins, 0) for column in range(p.shape[1]))
 
 
-def binned_classes(parts: Sequence[SummedCells], edges: Floats) -> Floats:
+def binned_classes(parts: Sequence[SummedCells], edges: Array) -> Array:
     """Return (4, classes, bins) sums of weights, scores, outcomes and Σw², from the cells of each class."""
     score, weight, happened, squares = np.concatenate([part.table for part in parts], axis=1)
     score, bins = np.clip(score, 0.0, 1.0), len(edges) - 1
@@ -171,12 +168,12 @@ def binned_classes(parts: Sequence[SummedCells], edges: Floats) -> Floats:
     return np.asarray(sums, dtype=np.float64).reshape(4, len(parts), bins)
 
 
-def short(values: Floats, digits: int) -> list[float]:
+def short(values: Array, digits: int) -> list[float]:
     """Write whole numbers without a point, as most weights are counts, and others with so many digits."""
     return [int(v) if v.is_integer() and abs(v) < 2**53 else float(f"{v:.{digits}g}") for v in values.tolist()]
 
 
-def _joined(rows: Floats, bins: int, cells: int) -> SummedCells:
+def _joined(rows: Array, bins: int, cells: int) -> SummedCells:
     """Join columns of one score; where distinct scores are too many, those of one cell of the grid."""
     rows = rows[:, np.argsort(rows[0], kind="stable")]
     scores = rows[0]
@@ -188,7 +185,7 @@ def _joined(rows: Floats, bins: int, cells: int) -> SummedCells:
     return found if len(first) <= distinct(cells) else _OnGrid(_sums_of(found), bins, cells)
 
 
-def _sums_of(part: SummedCells) -> Floats:
+def _sums_of(part: SummedCells) -> Array:
     """Return the sums of weights, scores, events and squares of weights in every cell of the grid."""
     if isinstance(part, _OnGrid):
         return part.sums
@@ -238,7 +235,7 @@ def _from_table(given: dict[str, Any], bins: int | None, cells: int) -> SummedCe
     return _joined(table, given["bins"] if bins is None else bins, cells)
 
 
-def _check_sums(weight: Floats, happened: Floats, squares: Floats) -> None:
+def _check_sums(weight: Array, happened: Array, squares: Array) -> None:
     """Refuse sums that no rows have."""
     _need(bool(((weight > 1 / _WEIGHT) & (weight < _WEIGHT)).all()))
     with np.errstate(all="ignore"):
@@ -251,7 +248,7 @@ def _are_bins(bins: Any) -> bool:
     return bool(Integer(1).accepts(bins)) and bins <= 10**6
 
 
-def _list_of(values: Any) -> Floats:
+def _list_of(values: Any) -> Array:
     """Return a list of finite numbers as an array."""
     _need(isinstance(values, list) and all(type(v) in (int, float) for v in values))
     found = np.array(values, dtype=np.float64)

@@ -32,8 +32,6 @@ from .views.blocks import CellForecasts, summarised
 from .views.forecasts import Forecasts, read
 from .views.labels import MultiLabel, read_labels_of
 
-__all__ = ["Measuring", "measure"]
-
 # Every class has a curve up to this many classes; beyond, the worst of them do.
 MOST_CLASSES = 20
 MOST_GROUPS = 1000  # groups of rows that come in blocks: each keeps cells of its own

@@ -19,8 +19,6 @@ from .table import TABLE, row_of
 from .views.blocks import refuse_other_classes
 from .views.thresholds import Threshold
 
-__all__ = ["BinnedState", "State", "state"]
-
 FORMAT = 2
 KNOWN = (1, FORMAT)  # a state of the first has tables of up to 512 cells, which are moved to the grid of today
 _PARTS: dict[str, Any] = {"bins": BinSums, "cells": GroupCells, "moments": Moments}

@@ -10,9 +10,6 @@ import numpy as np
 from ..errors import FileProblem
 from ..types import Array
 
-__all__ = ["array", "count", "logs", "need", "number", "short", "text"]
-
-
 _LEAST = -(2.0**53)  # of a logarithm: more than the rows of any life can lose, and a whole number when saved again
 
 

@@ -20,8 +20,6 @@ from .saving import read_document, state_from, state_to, write_document
 from .settings import Settings
 from .state import State
 
-__all__ = ["Monitor"]
-
 MOST_FILES = 50  # digests kept; an older file fed again is not noticed
 
 

@@ -23,8 +23,6 @@ from .state import MOST_STREAMS, State
 from .streams import stream_from, stream_to
 from .trail import MOST, Segment, Trail
 
-__all__ = ["FORMAT", "digest_of", "read_document", "state_from", "state_to", "write_document"]
-
 FORMAT = 2
 KNOWN = (1, FORMAT)  # the first wrote every number in full, and the trail in 60 lines
 MOST_BYTES = 50_000_000  # far more than any monitor has; a larger file is none

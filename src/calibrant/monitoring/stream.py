@@ -12,8 +12,6 @@ from .process import Starts, advance, empty, join, log_evidence
 from .sequence import closed_form_log_e, gap_bound, mixing, offset_ends
 from .sums import Sums
 
-__all__ = ["Stream"]
-
 
 @dataclass(eq=False)
 class Stream:

@@ -13,8 +13,6 @@ from .settings import Settings
 from .stream import Stream
 from .sums import Sums
 
-__all__ = ["stream_from", "stream_to"]
-
 STEPS = 1000  # of a logarithm: money is rounded down to a thousandth part, so that saving never adds evidence
 NOTHING = 16.0  # a bet this far below the money that joins it at the next batch is left out: e⁻¹⁶ of the sum
 _WRITTEN = 1e-6  # of a step: what has been rounded down is not rounded down again

@@ -7,8 +7,6 @@ from typing import Any
 
 from .checks import short
 
-__all__ = ["Segment", "Trail"]
-
 MOST = 30  # lines kept; then neighbours are merged, so that the last ones are the finest
 
 

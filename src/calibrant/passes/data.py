@@ -21,8 +21,6 @@ from .survey import Known
 from .task import Tasks
 from .view import Counts, FoldView, MapView, View, column_weights
 
-__all__ = ["Data", "in_column", "in_memory", "in_passes", "in_stream"]
-
 Statistic = TypeVar("Statistic")
 _COPIES = 4  # times its size that a sample takes while it is drawn
 

@@ -30,8 +30,6 @@ from .statistic import Rows
 if TYPE_CHECKING:
     from .data import Data
 
-__all__ = ["FoldPlan", "Keys", "alike_limit", "cell_counts", "counted_keys", "fine_keys", "fold_plan", "row_keys"]
-
 Keys = NDArray[np.uint64]
 _DEALT = 4096  # rows up to which folds are dealt class by class: there chance would leave them uneven
 _ALIKE = 4  # rows of one content that stay together whatever their share

@@ -8,18 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput, InvalidType
-
-__all__ = [
-    "BFLOAT16_ROUNDING",
-    "SIMPLEX_TOLERANCE",
-    "as_array",
-    "as_float",
-    "as_matrix",
-    "as_weights",
-    "column_names",
-    "held_inside",
-    "simplex_tolerance",
-]
+from ..types import Array, Floats
 
 # Rows of real probability files sum to one up to rounding of the file's writer (1.00002 in one of ours).
 SIMPLEX_TOLERANCE = 1e-3
@@ -44,7 +33,7 @@ def simplex_tolerance(values: Any) -> float:
     return BFLOAT16_ROUNDING if coarse else SIMPLEX_TOLERANCE
 
 
-def held_inside(array: NDArray[np.floating], *, above: bool = False) -> NDArray[np.floating]:
+def held_inside(array: Floats, *, above: bool = False) -> Floats:
     """Return probabilities with 0 for what rounding has made negative, and with ``above`` 1 for what it left above one.
 
     In single precision 1 - p is off by 1e-7; farther than 1e-6 outside nothing is mended.
@@ -123,7 +112,7 @@ def _of_tensor(values: Any, name: str) -> NDArray[Any]:
         raise InvalidInput(f"{name} is a tensor that cannot be read", seen=f"{error}"[:200]) from error
 
 
-def as_float(array: NDArray[Any], name: str) -> NDArray[np.floating]:
+def as_float(array: NDArray[Any], name: str) -> Floats:
     """Return numbers as float32 or float64; half precision becomes float32, whole numbers float64."""
     if array.dtype.char in "fd":
         return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
@@ -143,7 +132,7 @@ def as_float(array: NDArray[Any], name: str) -> NDArray[np.floating]:
     return array
 
 
-def as_matrix(values: Any, name: str) -> tuple[NDArray[np.floating], tuple[Any, ...] | None]:
+def as_matrix(values: Any, name: str) -> tuple[Floats, tuple[Any, ...] | None]:
     """Return a finite-shaped C-contiguous (n, d) float array, and a frame's column names."""
     array, columns = as_array(values, name)
     array = as_float(array, name)
@@ -163,7 +152,7 @@ def as_matrix(values: Any, name: str) -> tuple[NDArray[np.floating], tuple[Any, 
     return np.ascontiguousarray(array), columns
 
 
-def as_weights(sample_weight: Any, n: int, *, whole: bool = True) -> NDArray[np.float64] | None:
+def as_weights(sample_weight: Any, n: int, *, whole: bool = True) -> Array | None:
     """Weights as float64, or None where all rows count the same.
 
     ``whole`` says that these are all rows; of a part of them, weights of any size cannot be brought to a common scale.
@@ -201,7 +190,7 @@ def as_weights(sample_weight: Any, n: int, *, whole: bool = True) -> NDArray[np.
     )
 
 
-def _of_sensible_sum(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def _of_sensible_sum(weights: Array) -> Array:
     """Return weights in the same proportions whose sums and products are finite.
 
     A weight counts as so many rows. The largest sum is that of more rows than there ever were, the least one that of

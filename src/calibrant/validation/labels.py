@@ -8,15 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput, caution
+from ..types import Integers
 from .arrays import as_array
 from .columns import order_of, says_nothing, without_affixes
-
-__all__ = ["as_groups", "as_labels"]
 
 
 def as_labels(
     y: Any, k: int | None, n: int, classes: Any = None, columns: tuple[Any, ...] | None = None, name: str = "y"
-) -> tuple[NDArray[np.int64], NDArray[Any]]:
+) -> tuple[Integers, NDArray[Any]]:
     """Labels as column indices, and the classes in the order of the columns.
 
     The classes are, in this order of preference: the ones given; the column names of the frame that held the scores,
@@ -50,7 +49,7 @@ def as_labels(
     )
 
 
-def as_groups(given: Any, n: int, name: str = "groups") -> tuple[NDArray[np.int64], NDArray[Any]]:
+def as_groups(given: Any, n: int, name: str = "groups") -> tuple[Integers, NDArray[Any]]:
     """Return the number of each row's group, 0 … G-1, and the distinct names of the groups."""
     array, _ = as_array(given, name)
     if array.shape != (n,):
@@ -157,7 +156,7 @@ def _plain(labels: NDArray[Any]) -> NDArray[Any]:
     )
 
 
-def _whole_numbers(labels: NDArray[Any], name: str) -> NDArray[np.int64]:
+def _whole_numbers(labels: NDArray[Any], name: str) -> Integers:
     if not np.isfinite(labels).all():
         raise InvalidInput(f"{name} contains NaN or infinity", seen="a label that is no number")
     if (labels != np.floor(labels)).any():
@@ -171,7 +170,7 @@ def _whole_numbers(labels: NDArray[Any], name: str) -> NDArray[np.int64]:
     return labels.astype(np.int64)
 
 
-def _positions(labels: NDArray[Any], known: NDArray[Any], name: str) -> NDArray[np.int64]:
+def _positions(labels: NDArray[Any], known: NDArray[Any], name: str) -> Integers:
     if _are_places(labels, len(known)) and np.array_equal(known, np.arange(len(known))):
         return labels.astype(np.int64, copy=False)
     place = {c: i for i, c in enumerate(known.tolist())}

@@ -17,24 +17,10 @@ classes that are masked out; a fit then counts it as next to nothing.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _core
 from ..threads import get_threads
-
-__all__ = [
-    "ZERO_LOG",
-    "ZeroCounts",
-    "count_zeros",
-    "finite_logs",
-    "floored",
-    "masked_out",
-    "read_zeros",
-    "rows_without_zeros",
-    "smallest_log",
-    "smallest_log_of",
-    "zero_level",
-]
+from ..types import Array, Floats, Integers, Mask
 
 # log of the smallest positive float32: what an exact zero among probabilities at most was before it was rounded away.
 ZERO_LOG = -104.0
@@ -42,13 +28,11 @@ ZERO_LOG = -104.0
 _ROWS = 4096  # looked at in one go
 _BELOW = 1e-6  # part of a logarithm that even float32 can tell from it
 
-ZeroCounts = NDArray[np.float64]
+ZeroCounts = Array
 """Weight of the rows, of their zeros, and of the labels among these; rows."""
 
 
-def count_zeros(
-    logits: NDArray[np.floating], labels: NDArray[np.int64], weights: NDArray[np.float64] | None
-) -> ZeroCounts:
+def count_zeros(logits: Floats, labels: Integers, weights: Array | None) -> ZeroCounts:
     """Return the counts that `zero_level` needs, which add up over blocks of rows."""
     zero = np.isneginf(logits)
     w = np.ones(len(labels)) if weights is None else weights
@@ -56,7 +40,7 @@ def count_zeros(
     return np.array([w.sum(), w @ zero.sum(axis=1), w @ hit, np.count_nonzero(w)])
 
 
-def rows_without_zeros(weights: NDArray[np.float64] | None, n: int) -> ZeroCounts:
+def rows_without_zeros(weights: Array | None, n: int) -> ZeroCounts:
     """Return the counts of rows that hold no zero."""
     if weights is None:
         return np.array([n, 0.0, 0.0, n])
@@ -74,7 +58,7 @@ def zero_level(counts: ZeroCounts, k: int) -> float:
     return float(np.log(min((hits + zeros * least) / (zeros + 1.0), 1.0 / k)))
 
 
-def smallest_log(logits: NDArray[np.floating]) -> float:
+def smallest_log(logits: Floats) -> float:
     """Return a little less than the logarithm of the smallest probability that is not zero.
 
     Maps whose answer rises with the score read a zero as no more than that, so that a zero is never above what is not.
@@ -102,7 +86,7 @@ def _just_below(log: float) -> float:
     return log - _BELOW * max(1.0, abs(log)) if np.isfinite(log) else log
 
 
-def read_zeros(logits: NDArray[np.floating], level: float) -> NDArray[np.floating]:
+def read_zeros(logits: Floats, level: float) -> Floats:
     """Return logits in which -inf is read as a probability of exp(``level``)."""
     zero = np.isneginf(logits)
     if not zero.any():
@@ -114,7 +98,7 @@ def read_zeros(logits: NDArray[np.floating], level: float) -> NDArray[np.floatin
     return np.where(zero, np.minimum(total + level, smallest).astype(logits.dtype), logits)
 
 
-def floored(logits: NDArray[np.floating], where: NDArray[np.bool_] | None = None) -> NDArray[np.floating]:
+def floored(logits: Floats, where: Mask | None = None) -> Floats:
     """Return logits in which -inf has become next to nothing: the row's largest less 104, or its smallest if lower.
 
     ``where`` says which of them; the others stay.
@@ -130,13 +114,13 @@ def floored(logits: NDArray[np.floating], where: NDArray[np.bool_] | None = None
 
 
 def finite_logs(
-    probabilities: NDArray[np.floating],
-    logits: NDArray[np.floating],
+    probabilities: Floats,
+    logits: Floats,
     share: float = 1.0,
     level: float = 0.0,
     *,
     keeps_top: bool = False,
-) -> NDArray[np.floating]:
+) -> Floats:
     """Return log(share · p + level), `floored` where that is the logarithm of zero, but -inf where the logit was.
 
     ``keeps_top``: of what is between, see `calibrant.arrays.keep_top`. Logits of another shape than p are embeddings.
@@ -148,7 +132,7 @@ def finite_logs(
     return out
 
 
-def masked_out(probabilities: NDArray[np.floating], logits: NDArray[np.floating]) -> NDArray[np.floating]:
+def masked_out(probabilities: Floats, logits: Floats) -> Floats:
     """Return the probabilities with exact zeros where the logits are -inf, the rest scaled up to sum to one."""
     kept = ~np.isneginf(logits)
     left = np.where(kept, probabilities, 0)

@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 from .. import _core
 from ..errors import InvalidInput, caution
 from ..threads import get_threads
+from ..types import Floats
 from .arrays import SIMPLEX_TOLERANCE, as_matrix, held_inside, simplex_tolerance
-
-__all__ = ["LEAST", "MOST", "Scores", "as_embeddings", "as_scores", "pair_of", "rounded_once"]
-
 
 # The largest size of a value by type: the difference of two, and a temperature times it, are finite.
 MOST: Mapping[str, float] = {"f": 1e34, "d": 1e100}
@@ -31,7 +29,7 @@ class Scores:
     ``columns`` are the names of a frame's columns, None for plain arrays; ``shape`` is the shape they came in.
     """
 
-    logits: NDArray[np.floating]
+    logits: Floats
     columns: tuple[Any, ...] | None
     has_minus_infinity: bool
     shape: tuple[int, ...] = ()
@@ -80,9 +78,7 @@ def as_embeddings(values: Any, name: str = "embeddings") -> Scores:
     return Scores(_of_sensible_size(array, largest, name, _MOST_OF_EMBEDDINGS), columns, False, array.shape)
 
 
-def _of_sensible_size(
-    array: NDArray[np.floating], largest: float, name: str, limits: Mapping[str, float] = MOST
-) -> NDArray[np.floating]:
+def _of_sensible_size(array: Floats, largest: float, name: str, limits: Mapping[str, float] = MOST) -> Floats:
     """Refuse numbers whose differences or products would overflow; read numbers that are next to nothing as zero."""
     most = limits[array.dtype.char]
     if largest > most:
@@ -136,7 +132,7 @@ def _refuse_probabilities(array: NDArray[Any], findings: Sequence[int], vector: 
         )
 
 
-def _log_odds_pair(array: NDArray[np.floating], name: str) -> NDArray[np.floating]:
+def _log_odds_pair(array: Floats, name: str) -> Floats:
     if array.min() < 0 or array.max() > 1:
         array = held_inside(array, above=True)
     if array.min() < 0 or array.max() > 1:
@@ -149,7 +145,7 @@ def _log_odds_pair(array: NDArray[np.floating], name: str) -> NDArray[np.floatin
     return pair_of(array, "probabilities")
 
 
-def pair_of(column: NDArray[np.floating], inputs: str) -> NDArray[np.floating]:
+def pair_of(column: Floats, inputs: str) -> Floats:
     """Return the logits (n, 2) of valid scores (n, 1) of the second of two classes."""
     if inputs == "logits":
         return np.hstack([np.zeros_like(column), column])
@@ -157,9 +153,7 @@ def pair_of(column: NDArray[np.floating], inputs: str) -> NDArray[np.floating]:
         return np.hstack([rounded_once(np.log1p, -column), rounded_once(np.log, column)])
 
 
-def rounded_once(
-    function: np.ufunc, array: NDArray[np.floating], out: NDArray[np.floating] | None = None
-) -> NDArray[np.floating]:
+def rounded_once(function: np.ufunc, array: Floats, out: Floats | None = None) -> Floats:
     """Return a function of numbers, computed in double and rounded to their precision: the same bits wherever it is.
 
     Steps of a map stand at such numbers, and an export that has other last bits would take the step before.
@@ -167,7 +161,7 @@ def rounded_once(
     return function(array, dtype=np.float64, out=np.empty_like(array) if out is None else out, casting="same_kind")
 
 
-def _percent_hint(array: NDArray[np.floating]) -> str:
+def _percent_hint(array: Floats) -> str:
     """What to do about numbers that look like percentages."""
     fits = array.min() >= 0 and array.max() <= 100 and np.median(array.sum(axis=1)) > 2
     if array.shape[1] > 1:
@@ -175,9 +169,7 @@ def _percent_hint(array: NDArray[np.floating]) -> str:
     return "percentages must be divided by 100" if fits else ""
 
 
-def _log_probabilities(
-    array: NDArray[np.floating], findings: Sequence[int], tolerance: float, name: str
-) -> NDArray[np.floating]:
+def _log_probabilities(array: Floats, findings: Sequence[int], tolerance: float, name: str) -> Floats:
     row = findings[4]
     if row >= 0:
         raise InvalidInput(

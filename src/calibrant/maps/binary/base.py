@@ -18,8 +18,6 @@ from ...passes import Data
 from ...types import Floats, Integers
 from .stack import ColumnStack, Stack
 
-__all__ = ["HELD_OUT", "SECOND", "UNTOLD", "BinaryMap", "Learnt"]
-
 HELD_OUT = 10  # of a large fit's rows one in so many is held out
 UNTOLD = FitReport(0, True, "nll", np.nan, np.nan)  # of a map that judges another, and is forgotten
 SECOND = np.array([-1, 0])  # of two classes the second is the one whose probability is learnt

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from ... import _core
@@ -16,12 +15,10 @@ from ...invariants import Values
 from ...parameters import Number
 from ...passes import Data
 from ...traits import Traits
-from ...types import Array
+from ...types import Array, Floats, Integers
 from .base import UNTOLD, BinaryMap, Learnt
 from .stack import CurveStack
 from .table import CellMap, cell_losses
-
-__all__ = ["CentredIsotonic"]
 
 
 class CentredIsotonic(CellMap):
@@ -57,7 +54,7 @@ class CentredIsotonic(CellMap):
     _constraints: ClassVar[Mapping[str, Any]] = {"smoothing": Number(0)}
     _learnt = ("values_",)
     _zeros_lowest = True
-    knots_: NDArray[np.floating]
+    knots_: Floats
     values_: Array
 
     def __init__(
@@ -76,7 +73,7 @@ class CentredIsotonic(CellMap):
         knots, values = centred(cells, self.smoothing)
         return Learnt({"knots_": knots.astype(data.dtype), "values_": values}, UNTOLD)
 
-    def _stacked(self, maps: list[BinaryMap], groups: NDArray[np.int64], dtype: Any) -> CurveStack:
+    def _stacked(self, maps: list[BinaryMap], groups: Integers, dtype: Any) -> CurveStack:
         fitted = [m for m in maps if isinstance(m, CentredIsotonic)]
         return CurveStack([m.knots_ for m in fitted], [m.values_ for m in fitted], groups, dtype)
 
@@ -101,7 +98,7 @@ def centred(cells: FineCells, smoothing: float) -> tuple[Array, Array]:
     return knots[fresh], np.repeat(levels, 3)[fresh]
 
 
-def _steps(cells: FineCells) -> tuple[Array, NDArray[np.int64]]:
+def _steps(cells: FineCells) -> tuple[Array, Integers]:
     """Return the height of each step of the isotonic fit, and the first cell of each."""
     levels = _core.pool_adjacent(cells.outcomes, cells.weights, np.array([0, cells.count]))
     begin = np.flatnonzero(np.append(True, levels[1:] != levels[:-1]))

@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logit
 
 from ... import _core
@@ -18,12 +17,10 @@ from ...formulas import Term, sigmoid
 from ...invariants import Values
 from ...passes import Data
 from ...threads import get_threads
-from ...types import Array
+from ...types import Array, Floats, Integers
 from .base import UNTOLD, BinaryMap, Learnt
 from .stack import Stack
 from .table import CellMap, cell_losses
-
-__all__ = ["SATURATED", "Curve", "PieceMap", "PieceStack"]
 
 SATURATED = 36.7  # log-odds at which the probability is the last float64 below one
 
@@ -66,7 +63,7 @@ class PieceMap(CellMap):
         """Fit to cells within ± ``clip``; the curve is to reach from ``low`` to ``high``."""
         raise NotImplementedError
 
-    def _learn_cells(self, cells: Iterator[FineCells], data: Data, groups: NDArray[np.int64]) -> list[Learnt]:
+    def _learn_cells(self, cells: Iterator[FineCells], data: Data, groups: Integers) -> list[Learnt]:
         reach = _reach(data)
         return [self._learnt_within(own, reach) for own in cells]
 
@@ -88,7 +85,7 @@ class PieceMap(CellMap):
             raise InvalidInput(f"{type(self).__name__} found no finite curve", seen=f"{cells.count} distinct scores")
         return found
 
-    def _stacked(self, maps: list[BinaryMap], groups: NDArray[np.int64], dtype: Any) -> PieceStack:
+    def _stacked(self, maps: list[BinaryMap], groups: Integers, dtype: Any) -> PieceStack:
         fitted = [m for m in maps if isinstance(m, PieceMap)]
         return PieceStack([m.knots_ for m in fitted], [m.pieces_ for m in fitted], groups)
 
@@ -96,13 +93,13 @@ class PieceMap(CellMap):
 class PieceStack(Stack):
     """Curves of several groups of classes side by side."""
 
-    def __init__(self, knots: Sequence[Array], pieces: Sequence[Array], groups: NDArray[np.int64]) -> None:
+    def __init__(self, knots: Sequence[Array], pieces: Sequence[Array], groups: Integers) -> None:
         self._groups = groups
         self._starts = np.cumsum([0, *map(len, knots)])
         self._knots = np.concatenate(knots)
         self._pieces = np.ascontiguousarray(np.concatenate(pieces))
 
-    def answers(self, odds: NDArray[np.floating]) -> NDArray[np.floating]:
+    def answers(self, odds: Floats) -> Floats:
         """Return the probabilities of log-odds (n, K)."""
         out = np.empty_like(odds)
         one = len(self._starts) == 2

@@ -21,8 +21,6 @@ from ...types import Array, Floats, Integers
 from .base import HELD_OUT, SECOND, BinaryMap, Learnt
 from .stack import CurveStack, Stack
 
-__all__ = ["CellMap", "TableMap", "cell_losses", "table_losses"]
-
 _MOST_COUNTED = 64  # edges a class; longer tables are searched
 
 
