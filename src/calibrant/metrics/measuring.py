@@ -35,7 +35,7 @@ from .views.labels import MultiLabel, read_labels_of
 # Every class has a curve up to this many classes; beyond, the worst of them do.
 MOST_CLASSES = 20
 MOST_GROUPS = 1000  # groups of rows that come in blocks: each keeps cells of its own
-MOST_DRAWS = 200_000_000  # rows that are drawn in all resamples together
+MOST_DRAWS = 200_000_000  # rows that all resamples together stand for, in memory or summed in cells
 FORMAT = 2
 KNOWN = (1, FORMAT)  # a state of the first has tables of up to 512 cells, which are moved to the grid of today
 _BY_CELL = ("scores", "outcomes", "weights", "draws")
@@ -285,7 +285,8 @@ class Measuring:
 def measured(forecasts: Any, settings: Settings) -> Measurement:
     """Measure validated forecasts, or what is left of those that came in blocks. Nothing is computed twice."""
     pairs, confidence, bins = forecasts.top, settings.confidence, settings.bins
-    resamples = min(settings.resamples, max(200, MOST_DRAWS // pairs.n))
+    n = forecasts.n if isinstance(forecasts, CellForecasts) else pairs.counted().n
+    resamples = min(settings.resamples, max(200, MOST_DRAWS // n))
     slow = max(min(resamples, 100), resamples // 10)
     sampling = Sampling(resamples, generator(settings.random_state), slow)
     words = "the event's probabilities are true" if forecasts.is_event else "the top label's probabilities are true"
@@ -298,7 +299,7 @@ def measured(forecasts: Any, settings: Settings) -> Measurement:
     of = "known entries" if settings.profile == "multilabel" else "rows"
     said = verdict_of(forecasts.is_event, pairs, rate.estimate, mean, error, test, slope, of)
     return Measurement(
-        n=forecasts.n if isinstance(forecasts, CellForecasts) else pairs.counted().n,
+        n=n,
         n_classes=len(forecasts.classes),
         rate=rate,
         confidence=mean,
