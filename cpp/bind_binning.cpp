@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdint>
 
 #include "bind.hpp"
 #include "binning.hpp"
@@ -46,7 +47,7 @@ void require_cells(const Places& first, const Places& shift, std::int64_t coarse
     std::int32_t outside = 0;
     for (std::int64_t c = 0; first && c < coarse; ++c) {  // without a branch: there are millions
         const std::int32_t begin = first->data()[c], shift_of = shift->data()[c];
-        outside |= begin | shift_of | (31 - shift_of);  // negative where one of them is
+        outside |= begin | shift_of | (31 - (shift_of & INT32_MAX));  // negative where one of them is
         last = std::max(last, begin + std::int64_t(widest >> (shift_of & 31)));
     }
     const bool good = outside >= 0;

@@ -73,6 +73,18 @@ def test_fine_cells_are_counted_by_fold_and_label():
     np.testing.assert_array_equal(found, 1 + expected)
 
 
+@pytest.mark.parametrize("shift_of", [-(2**31), -1, 32, 2**31 - 1])
+def test_a_shift_that_no_key_has_is_refused(shift_of):
+    odds, labels = rows(np.float64)
+    cell_keys, counts, there = glanced(odds, labels)
+    _, held, _ = _core.split_glances(counts, there, FOLDS)
+    shift = np.full(1 << 16, 16, np.int32)
+    first = np.arange(1 << 16, dtype=np.int32)
+    shift[7] = shift_of
+    with pytest.raises(ValueError, match="outside"):
+        _core.fold_cells(cell_keys, labels, first, shift, held, np.zeros((1 << 16, 4), np.int32))
+
+
 @pytest.mark.parametrize("count", [0, 1, 511, 513, 4000])
 @pytest.mark.parametrize("size", [1, 3, 12])
 def test_sums_of_a_regression_on_cells(count, size):
