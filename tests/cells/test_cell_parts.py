@@ -362,3 +362,9 @@ def test_a_logistic_fit_of_one_number_is_its_log_odds():
     found = fit_logistic(np.ones((2, 1)), np.array([3.0, 6.0]), np.array([10.0, 20.0]))
     assert found.theta[0] == pytest.approx(np.log(9 / 21))
     assert found.converged
+
+
+def test_moments_of_rows_without_weight_are_those_of_the_others():
+    """A loss that is infinite where a row counts nothing is no loss."""
+    found = moments_of(np.array([1.0, np.inf, 4.0]), np.array([2.0, 0.0, 1.0]))
+    assert (found.mean, found.weight, found.infinite, found.least) == (2.0, 3.0, 0.0, 1.0)

@@ -150,6 +150,8 @@ def test_tables_without_entries_are_refused():
     assert refuses("imax", uniforms=np.zeros((3, 0)))
     assert refuses("pack_noise", noise=np.zeros((5, 0)))
     assert refuses("resample_sums", mass=np.zeros((3, 0)))
+    for name in ("outcomes", "excess"):  # one of them alone
+        assert refuses("resample_sums", **{name: np.zeros(2)})
     assert refuses("finite_logs", logits=None)
     assert refuses(
         "spread_confidence", **{name: np.zeros((3, 0)) for name in ("alphas", "betas")}, filled=np.zeros((3, 0), bool)
