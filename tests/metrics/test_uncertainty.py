@@ -31,6 +31,7 @@ from calibrant.metrics import (
     top_k_accuracy,
 )
 from calibrant.metrics.inference.resampling import resamples_of
+from calibrant.metrics.inference.uncertainty import from_resamples
 from calibrant.simulation import Beta, power_scenario, scenarios
 
 
@@ -210,3 +211,11 @@ def test_bad_levels_are_refused(bad):
         bootstrap(ece, [0, 1], [0.2, 0.9], **bad)
     with pytest.raises(InvalidInput):
         frequency_interval([1], [2], method="wald")
+
+
+def test_the_bias_does_not_hang_on_a_last_bit():
+    """What values were resampled from may be the estimate but for rounding, as where a curve is summed in groups."""
+    values = np.random.default_rng(0).normal(0.2, 0.02, 200)
+    found = [from_resamples(0.18, values, 0.9, centre=c, power=2).bias for c in (0.18, np.nextafter(0.18, 1))]
+    assert found == pytest.approx([values.mean() - 0.18] * 2)
+    assert from_resamples(0.18, values, 0.9, centre=0.18, unbiased=True).bias == 0.0

@@ -58,7 +58,8 @@ def error_interval(
         sampled = resampled_choice(choice)
         values = _resampled(forecasts, pairs, sampled, sampling)
         centre, power = error_of(forecasts, **sampled), POWERS.get(estimator, 2)
-        found = from_resamples(estimate, values, confidence, 1.0, centre=centre, power=power)
+        unbiased = sampled is not choice  # the binned error is resampled in place of the debiased one
+        found = from_resamples(estimate, values, confidence, 1.0, centre=centre, power=power, unbiased=unbiased)
     found = with_evidence(replace(found, norm=norm), evidence_of(forecasts, pairs, confidence, sampling), pairs)
     if pairs is None or found.note or not (estimator == "binned" or (estimator == "debiased" and pairs.rows >= MANY)):
         return found
@@ -158,6 +159,7 @@ def from_resamples(
     *,
     centre: float | None = None,
     power: int = 1,
+    unbiased: bool = False,
 ) -> Interval:
     """Return the reflected bootstrap interval of an estimate (see `calibrant.metrics.bootstrap`).
 
@@ -167,9 +169,11 @@ def from_resamples(
     most : float
         The largest value there can be; the smallest is 0 unless a value is below it.
     centre : float, optional
-        What the values were resampled from, where the estimate is that without its bias.
+        What the values were resampled from, where that is not the estimate itself.
     power : int
         In which noise adds up with a calibration error; 1 for what noise adds nothing to.
+    unbiased : bool
+        Whether the estimate is what the values were resampled from without its bias.
     """
     centre = estimate if centre is None else centre
     if not (np.isfinite(estimate) and np.isfinite(values).all()):
@@ -177,7 +181,8 @@ def from_resamples(
         return Interval(estimate, None, None, confidence, np.nan, np.nan, "bootstrap", note=note)
     tail = (1 - confidence) / 2
     low, high = np.quantile(values, [tail, 1 - tail])
-    bias, error = float(values.mean() - centre) if centre == estimate else 0.0, float(values.std(ddof=1))
+    bias = 0.0 if unbiased else float(values.mean() - centre)
+    error = float(values.std(ddof=1))
     if power == 1:
         ends = [2 * centre - high, 2 * centre - low]
     else:
