@@ -1,8 +1,9 @@
 """What scikit-learn's models say on sets that come in packages, trained once and kept for `grid.py` and `choice.py`.
 
-Every set is cut to some rows and halved five times. On the first half of each, a model is trained without each of the
-folds that `CalibratedModel` deals, the first five of which are those of `CalibratedClassifierCV`; `StoredModel` stands
-in for it then, so that both are called as users call them, and no model is trained twice.
+Every set is cut to some rows and halved five times, a small one thirty times. On the first half of each, a model is
+trained without each of the folds that `CalibratedModel` deals, the first five of which are those of
+`CalibratedClassifierCV`; `StoredModel` stands in for it then, so that both are called as users call them, and no model
+is trained twice.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "build" / "grid"  # not part of the repository
 ROWS = 2000  # of a set at most: half to learn from, half to judge on
 SPLITS = 5
+MANY, SMALL = 30, 300  # halvings of a set with fewer rows than that to judge on: five are known to 6 to 24 % there
 METHODS = ("decision_function", "predict_log_proba", "predict_proba")
 
 
@@ -108,6 +110,11 @@ def load_set(name: str) -> tuple[np.ndarray, np.ndarray]:
     if len(y) > ROWS:
         x, _, y, _ = train_test_split(x, y, train_size=ROWS, stratify=y, random_state=0)
     return x, y
+
+
+def halvings(of: str) -> int:
+    """Return how often a set is halved."""
+    return MANY if len(load_set(of)[1]) // 2 < SMALL else SPLITS
 
 
 @dataclass(frozen=True, eq=False)

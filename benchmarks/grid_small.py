@@ -94,7 +94,8 @@ without the curves); on 284 of breast cancer .32 s, and 1.7 ms (1.5). `cv=5` dea
 ### Why wine stays a gamble
 
 89 judged rows hold two to five errors, which decide: the standard error of a cell is 3 to 10 % over thirty halves, and
-so 6 to 24 % over five. A limit of 5 % for five is less than that noise, as the table above shows cell by cell."""
+so 6 to 24 % over five. A limit of 5 % for five is less than that noise, as the table above shows cell by cell. So wine
+is halved thirty times."""
 USED = ("SVC", "naive Bayes", "network", "nearest neighbours", "forest", "logistic regression")
 # Rows to learn from; iris is the other set on which scikit-learn's isotonic map was seen to win.
 LEARN = {"breast cancer": 90, "satimage": 100, "penbased": 120, "vehicle": 100, "twonorm": 80, "iris": 75}
