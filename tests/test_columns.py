@@ -88,9 +88,11 @@ def test_columns_too_many_or_too_few_are_named_before_any_number_is_read() -> No
             fitted.predict_proba(frame.assign(fox=other))
     with pytest.raises(InvalidInput, match=r"names should match.*seen: ant, bee; cat missing"):
         fitted.predict(frame[["ant", "bee"]])
+    with pytest.raises(InvalidInput, match="X has 4 features"):
+        fitted.predict_proba(frame.assign(fox=0.5).to_numpy())
 
 
-def test_a_column_alone_is_the_score_of_an_event_whatever_its_name() -> None:
+def test_a_column_alone_that_names_no_class_is_the_score_of_the_event() -> None:
     p = softmax(Z[:, :2])
     fitted = make("platt", inputs="probabilities").fit(pandas.DataFrame(p, columns=["well", "sick"]), Y.clip(max=1))
     alone = pandas.DataFrame({"risk": p[:, 1]})

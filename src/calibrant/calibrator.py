@@ -34,9 +34,11 @@ from .validation import (
     as_labels,
     as_score_column,
     as_scores,
+    as_second,
     as_weights,
     column_names,
     column_order,
+    is_first_of_two,
     says_nothing,
 )
 from .validation.saturation import (
@@ -199,8 +201,10 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         if not embedded and sample_weight is None and self.traits.sees == "cells":
             column = as_score_column(scores, self.inputs)
             if column is not None:
-                return self._given_column(column, y)
+                return self._given_column(column, y, column_names(scores))
         valid = self._read(scores)
+        if self.classes is not None and not embedded:
+            valid = as_second(valid, self.inputs, self.classes)
         k = None if embedded else valid.logits.shape[1]
         labels, classes = as_labels(y, k, len(valid.logits), self.classes, valid.columns)
         weights = as_weights(sample_weight, len(labels))
@@ -220,9 +224,11 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         one_score = len(valid.shape) == 1 or valid.shape[1] == 1
         return Given(in_memory(block), classes, valid.columns, zero, one_score and not embedded)
 
-    def _given_column(self, column: ScoreColumn, y: Any) -> Given:
+    def _given_column(self, column: ScoreColumn, y: Any, names: tuple[Any, ...] | None) -> Given:
         """Return many scores of one event as data that makes logits of them only where something looks at these."""
-        labels, classes = as_labels(y, 2, len(column.values), self.classes)
+        if self.classes is not None and is_first_of_two(names, self.classes):
+            column = column.turned()
+        labels, classes = as_labels(y, 2, len(column.values), self.classes, names)
         counts = rows_without_zeros(None, len(labels))
         zero = min(zero_level(counts, 2), smallest_log_of(column.widest))
         data = in_column(OneScore(labels, column.log_odds), lambda: column.logits, column.values.dtype)
@@ -391,22 +397,31 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     def _scores_to_map(self, scores: Any) -> Scores:
         check_is_fitted(self, "fit_report_")
         order = self._order(column_names(scores))
+        shape = getattr(scores, "shape", ())
+        if len(shape) == 2 and shape[1] > 1 and shape[0]:
+            self._refuse_other_width(shape, shape[1])
         valid = self._read(scores)
-        if valid.logits.shape[1] != self.n_features_in_:
-            raise InvalidInput(
-                f"X has {valid.shape[-1] if len(valid.shape) > 1 else 1} features, but {type(self).__name__} is "
-                f"expecting {self.n_features_in_} features as input: the scores must have the columns they had in fit",
-                seen=f"shape {valid.shape}",
-                hint="Reshape your data" if len(valid.shape) == 1 else "",
-            )
+        self._refuse_other_width(valid.shape, valid.logits.shape[1])
         if order is not None:
-            valid = replace(valid, logits=np.ascontiguousarray(valid.logits[:, order]))
+            valid = replace(valid, logits=np.ascontiguousarray(valid.logits[:, order]), columns=None)
+        if self._needs != "embeddings":
+            valid = as_second(valid, self.inputs, self.classes_)
         if not valid.has_minus_infinity or self.saturated == "exact" or not hasattr(self, "zero_"):
             return valid
         return replace(valid, logits=read_zeros(valid.logits, self.zero_))
 
+    def _refuse_other_width(self, shape: tuple[int, ...], width: int) -> None:
+        if width != self.n_features_in_:
+            raise InvalidInput(
+                f"X has {shape[-1] if len(shape) > 1 else 1} features, but {type(self).__name__} is "
+                f"expecting {self.n_features_in_} features as input: the scores must have the columns they had in fit",
+                seen=f"shape {tuple(shape)}",
+                hint="Reshape your data" if len(shape) == 1 else "",
+            )
+
     def _remember_columns(self, names: tuple[Any, ...] | None, count: int) -> None:
         self.n_features_in_ = count
+        names = None if names is None or len(names) != count else names  # one score of two classes is no column of each
         if names is not None and (all(isinstance(c, str) for c in names) or not says_nothing(names)):
             self.feature_names_in_ = np.asarray([str(c) for c in names], dtype=object)
         elif hasattr(self, "feature_names_in_"):
@@ -416,7 +431,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         """Return which column of a frame is the first, second, … of those in fit: their names decide.
 
         They are compared before any number is read: with a column too many no row is a distribution. One column alone
-        is the score of the second of two classes, whatever it is called.
+        is the score of the second of two classes, or of the one that it names.
         """
         known = getattr(self, "feature_names_in_", None)
         if columns is None or len(columns) == 1 or (known is not None and list(known) == list(columns)):

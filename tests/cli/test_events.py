@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from calibrant import load
 from calibrant.cli.main import main
 
 RNG = np.random.default_rng(4)
@@ -99,3 +100,75 @@ def test_inspect_names_the_event(tmp_path: Path, capsys: pytest.CaptureFixture[s
     told = json.loads(capsys.readouterr().out)["parts"]["all"]
     assert told["event"] == "well"
     assert told["event_rate"] == pytest.approx(1 - SICK.mean())
+
+
+PROBABLE = np.clip(RISK, 0.01, 0.99)
+
+
+def _table_of(path: Path, column: str, *, labelled: bool = True) -> str:
+    p = 1 - PROBABLE if column.endswith("well") else PROBABLE
+    lines = [f"{v:.4f},{label}" if labelled else f"{v:.4f}" for v, label in zip(p, WORDS, strict=True)]
+    path.write_text("\n".join([f"{column},outcome" if labelled else column, *lines]) + "\n")
+    return str(path)
+
+
+@pytest.mark.parametrize("memory", [[], ["--memory", "2KB"]])
+@pytest.mark.parametrize("labelled", [True, False])
+def test_a_map_remembers_whose_score_its_column_was(labelled: bool, memory: list[str], tmp_path: Path) -> None:
+    saved, answers = str(tmp_path / "m.calibrant"), {}
+    fitted_on = _table_of(tmp_path / "fit.csv", "p_sick")
+    assert main(["fit", fitted_on, "--labels", "outcome", "--method", "platt", "-o", saved, "-q"]) == 0
+    assert load(saved).classes_.tolist() == ["well", "sick"]
+    for column in ("p_sick", "p_well", "risk"):
+        path = _table_of(tmp_path / f"{column}.csv", column, labelled=labelled)
+        out = tmp_path / f"out_{column}.csv"
+        assert main(["apply", saved, path, "-o", str(out), "-q", *memory]) == 0
+        header, *rows = out.read_text().splitlines()
+        place = header.split(",").index(f"calibrated_{column}")
+        answers[column] = np.array([float(row.split(",")[place]) for row in rows])
+    np.testing.assert_allclose(answers["p_sick"], answers["risk"], rtol=1e-9)
+    np.testing.assert_allclose(answers["p_sick"], 1 - answers["p_well"], rtol=1e-9)
+
+
+@pytest.mark.parametrize("memory", [[], ["--memory", "2KB"]])
+def test_files_are_judged_by_the_event_that_they_or_the_map_name(
+    memory: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = {column: _table_of(tmp_path / f"{column}.csv", column) for column in ("p_sick", "p_well", "risk")}
+    saved, found = str(tmp_path / "m.calibrant"), {}
+    assert main(["fit", paths["p_sick"], "--labels", "outcome", "--method", "platt", "-o", saved, "-q"]) == 0
+    capsys.readouterr()
+    for column, path in paths.items():
+        assert main(["measure", path, "--labels", "outcome", "--calibrator", saved, "--json", *memory]) == 0
+        told = capsys.readouterr()
+        assert "--event" not in told.err
+        found[column] = json.loads(told.out)["parts"][""]["metrics"]
+    assert len({round(f["brier"]["value"], 9) for f in found.values()}) == 1
+    rates = [found[column]["event_rate"]["value"] for column in paths]
+    assert rates == pytest.approx([SICK.mean(), 1 - SICK.mean(), SICK.mean()])
+
+
+def test_a_test_file_and_a_watched_one_may_have_the_score_of_the_other_class(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sick, well = (_table_of(tmp_path / f"{c}.csv", c) for c in ("p_sick", "p_well"))
+    options = ["--labels", "outcome", "--json", "-q"]
+    losses = []
+    for other in (sick, well):
+        assert main(["compare", sick, "--test", other, "--methods", "platt", *options]) == 0
+        losses.append(json.loads(capsys.readouterr().out)["rows"][0]["metrics"]["nll"]["value"])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-9)
+    gaps = []
+    for other in (sick, well):
+        state = str(tmp_path / f"{len(gaps)}.json")
+        assert main(["watch", state, sick, *options]) == 0
+        capsys.readouterr()
+        assert main(["watch", state, other, "--again", *options]) == 0
+        gaps.append(json.loads(capsys.readouterr().out)["streams"][0]["gap"])
+    assert gaps[0] == pytest.approx(gaps[1], rel=1e-6)
+
+
+def test_a_column_that_names_the_event_behind_it_is_read_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for column in ("sick_prob", "sick"):
+        path = _table_of(tmp_path / "a.csv", column)
+        assert _rate(capsys, path, "--scores", column, "--kind", "probs") == pytest.approx(SICK.mean())

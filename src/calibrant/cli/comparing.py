@@ -25,7 +25,8 @@ def compared(data: Dataset, seed: int, progress: Any, settings: dict[str, Any], 
     """Compare maps: on the test part or file where there is one and no number of folds was asked for."""
     data.need_scores("comparing")
     rows = data.fit
-    other = _read_test(settings["test"], settings["test_labels"], names) if settings["test"] else data
+    known = tuple(data.class_names)
+    other = _read_test(settings["test"], settings["test_labels"], names, known) if settings["test"] else data
     test = other.judged if settings["test"] else data.test
     if other.kind != data.kind:
         raise InvalidInput(f"{data.path} holds {data.kind}, {other.path} holds {other.kind}")
@@ -66,12 +67,12 @@ def _asked(settings: dict[str, Any], seed: int, progress: Any) -> dict[str, Any]
     return {**told, "cv": settings["cv"] or 5, "random_state": seed, "progress": progress}
 
 
-def _read_test(path: str, labels: str | None, names: dict[str, Any]) -> Dataset:
+def _read_test(path: str, labels: str | None, names: dict[str, Any], known: tuple[str, ...]) -> Dataset:
     """Read the file to judge on; an .npy file has labels of its own, in another file."""
     if ending(path) == ".npy" and labels is None:
         raise InvalidInput(f"{path} has no labels", hint="name the file that holds them with --test-labels")
     own: dict[str, Any] = {} if labels is None else {"labels": labels}
-    return read(path, **{**names, **own})
+    return read(path, **{**names, **own}, known=known)
 
 
 def _test(data: Dataset, other: Dataset, test: Rows) -> tuple[Any, ...]:
@@ -80,7 +81,8 @@ def _test(data: Dataset, other: Dataset, test: Rows) -> tuple[Any, ...]:
     order = in_order_of(names, data.classes, other, data.path)
     refuse_moved_positions(other, order)
     scores: NDArray[Any] = test.scores if order is None else np.ascontiguousarray(test.scores[:, order])
-    return data.named(scores), other.labels(test), test.embeddings, test.groups
+    named = other.named(scores) if scores.ndim == 1 else data.named(scores)
+    return named, other.labels(test), test.embeddings, test.groups
 
 
 def _sizes(wanted: list[int], most: int) -> list[int]:

@@ -36,7 +36,7 @@ def _plain_metrics(data: Dataset, rows: Rows, fitted: Calibrator | None) -> dict
     known = fitted is not None or data.kind != "embeddings"
     p = probabilities(data, rows, fitted) if known else _frequencies(data, len(rows))
     options: dict[str, Any] = {"sample_weight": rows.weights}
-    options |= {"classes": data.classes} if p.ndim == 2 and not data.plain_classes else {}
+    options |= {} if data.plain_classes else {"classes": data.classes}
     return {metric.__name__: float(metric(y, p, **options)) for metric in (nll, brier, ece, ece_sweep)}
 
 

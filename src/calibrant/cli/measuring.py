@@ -12,11 +12,12 @@ from scipy.special import expit
 from ..arrays import softmax
 from ..errors import InvalidInput
 from ..files import Dataset, Rows
+from ..files.assemble import other_classes
 from ..metrics.estimators.curves import plain
 from ..metrics.measurement import Measurement
 from ..metrics.measuring import measure
 from ..types import Integers
-from ..validation import as_scores, column_order
+from ..validation import as_scores, column_order, is_first_of_two
 
 if TYPE_CHECKING:
     from ..calibrator import Calibrator
@@ -30,8 +31,18 @@ def announce(calibrator: Calibrator, data: Dataset) -> None:
 
 
 def with_classes_of(fitted: Calibrator | None, data: Dataset) -> Dataset:
-    """Return the data with the classes of the map where embeddings alone do not say them."""
-    if fitted is None or data.kind != "embeddings" or data.classes.tolist() == fitted.classes_.tolist():
+    """Return the data with the map's classes where embeddings do not say them, or nothing which label is the event."""
+    if fitted is None:
+        return data
+    if data.event is not None and not data.is_named and data.classes.tolist() == fitted.classes_.tolist()[::-1]:
+        return replace(data, classes=fitted.classes_, class_names=[str(c) for c in fitted.classes_], is_named=True)
+    if data.event is not None and fitted.classes_.dtype.kind in "OU" and set(data.classes) != set(fitted.classes_):
+        raise InvalidInput(
+            f"{data.path} has other labels than the map",
+            seen=", ".join(map(str, data.classes)),
+            allowed=", ".join(map(str, fitted.classes_)),
+        )
+    if data.kind != "embeddings" or data.classes.tolist() == fitted.classes_.tolist():
         return data
     known = fitted.classes_.tolist()
     if strange := [c for c in data.classes.tolist() if c not in known]:
@@ -65,15 +76,8 @@ def in_order_of(names: Any, classes: Any, data: Dataset, whose: str) -> Integers
     event = next(iter(data.parts.values())).scores.ndim == 1
     if event or data.kind == "embeddings" or len(classes) != len(data.class_names):
         return None
-    try:
+    with other_classes(data.path, whose):
         return column_order(data.class_names, names, classes)
-    except InvalidInput as error:
-        raise InvalidInput(
-            f"{data.path} names other classes than {whose}",
-            seen=error.seen,
-            allowed=error.allowed,
-            hint="rename the columns, or choose others with --scores",
-        ) from error
 
 
 def _places(fitted: Calibrator, data: Dataset) -> Integers | None:
@@ -108,7 +112,9 @@ def predict(fitted: Calibrator, data: Dataset, rows: Rows) -> NDArray[Any]:
     scores = rows.scores if order is None else rows.scores[:, order]
     classifier = getattr(fitted, "classifier_", None)
     if fitted.traits.needs != "embeddings":
-        answer = fitted.predict_proba(scores)
+        answer = fitted.predict_proba(data.named(scores) if scores.ndim == 1 else scores)
+        if scores.ndim == 1 and is_first_of_two(data.alone, fitted.classes_):
+            return answer[:, ::-1]
     elif replaces(fitted, data) and classifier is not None:
         classifier.set_params(inputs=data.kind)
         answer = cast(Any, fitted).predict_proba(inputs, classifier_scores=scores)
@@ -152,7 +158,7 @@ def _measured(data: Dataset, rows: Rows, fitted: Calibrator | None, seed: int, p
         classes = data.class_names
     else:
         p = probabilities(data, rows, fitted)
-        classes = data.classes if p.ndim == 2 and not data.plain_classes else None
+        classes = None if data.plain_classes else data.classes
     return measure(
         data.labels(rows),
         p,

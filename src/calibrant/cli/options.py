@@ -151,12 +151,20 @@ def writable(ctx: click.Context, parameter: click.Parameter, path: str | None) -
     return path
 
 
-def read_data(path: str, names: dict[str, Any], **how: Any) -> Any:
-    """Read a data file with the names the user gave; ``how`` is ``every_part`` and ``several`` of `calibrant.files`."""
+def read_data(path: str, names: dict[str, Any], fitted: Any = None, **how: Any) -> Any:
+    """Read a data file with the names the user gave; ``how`` is ``every_part`` and ``several`` of `calibrant.files`.
+
+    Where nothing else says which of two labels is the event, a fitted map does.
+    """
     from ..files import read
 
-    data = read(path, **names, **how)
-    if data.event is not None and str(data.classes[0]).lower() not in _NOT:
+    known = () if fitted is None or fitted.traits.needs == "embeddings" else fitted.classes_.tolist()
+    data = read(path, **names, known=tuple(map(str, known)), **how)
+    if fitted is not None:
+        from .measuring import with_classes_of
+
+        data = with_classes_of(fitted, data)
+    if data.event is not None and not data.is_named and str(data.classes[0]).lower() not in _NOT:
         said = f"the event is taken to be the label {data.event!r}, and not {str(data.classes[0])!r}"
         say(f"{said}; --event names the other", quiet=click.get_current_context().params.get("quiet", False))
     return data

@@ -66,7 +66,9 @@ def feed(monitor: Monitor, data: Dataset, fitted: Any, how: dict[str, Any]) -> i
     rows = data.judged
     p, y = probabilities(data, rows, fitted), data.labels(rows)
     p = _in_order(monitor, data, p)
-    if p.ndim == 2 and monitor.classes is None and not data.plain_classes:
+    if p.ndim == 1 and data.event is not None and monitor.classes is not None and monitor.classes.tolist() == [0, 1]:
+        y = (y == data.classes[1]).astype(int)  # a state that has seen outcomes
+    elif monitor.classes is None and not data.plain_classes:
         monitor.classes = data.classes
     groups = rows.groups if how["groups"] or monitor.grouped else None
     count = 0
@@ -80,8 +82,10 @@ def feed(monitor: Monitor, data: Dataset, fitted: Any, how: dict[str, Any]) -> i
 
 
 def _in_order(monitor: Monitor, data: Dataset, p: NDArray[Any]) -> NDArray[Any]:
-    if p.ndim == 1 or monitor.classes is None:
+    if monitor.classes is None:
         return p
+    if p.ndim == 1:
+        return 1 - p if data.classes.tolist() == monitor.classes.tolist()[::-1] else p
     order = in_order_of(None, monitor.classes, data, "the monitor watches")
     return p if order is None else p[:, order]
 

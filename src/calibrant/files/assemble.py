@@ -12,17 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
-from ..validation import as_embeddings, as_labels, as_scores, as_weights
+from ..validation import as_embeddings, as_labels, as_scores, as_weights, class_named, column_order
 from .dataset import Dataset, Rows
 from .pieces import Found, Names, Piece, listed
-from .roles import FIT, SCORE_ROLES, TEST, score_prefix
+from .roles import FIT, SCORE_ROLES, TEST
 from .rounding import from_percent, on_the_simplex
 
 
 def assemble(path: str, found: Found, names: Names, digest: str) -> Dataset:
     """Group the pieces into parts, settle the kind and the classes, and check everything."""
     own = chosen_event(found.pieces, names)
-    pieces = [plain_labels(piece, own) if piece.role == "labels" else piece for piece in found.pieces]
+    two = None if own is None else _two_labels(found.pieces, own)
+    event = own if two is None else None  # of more labels the event is one against the others
+    pieces = [plain_labels(piece, event) if piece.role == "labels" else piece for piece in found.pieces]
     lines = None if found.table is None else found.table.lines
     parts = _parts(path, pieces, names, found.keys)
     kinds = {part: _kind(path, group["scores"], names) for part, group in parts.items()}
@@ -32,15 +34,48 @@ def assemble(path: str, found: Found, names: Names, digest: str) -> Dataset:
     if names.several:
         return _several(path, parts, kind, names, Dataset(path, kind, {}, np.arange(0), [], digest, (), found.table))
     for group in parts.values():
+        _refuse_other_width(path, group["scores"], names.known)
         with _naming_lines(lines, [group["scores"]]):
             group["scores"] = unrounded(path, group["scores"], kind, names)
             _check_arrays(path, group, kind)
     with _naming_lines(lines, [group["labels"] for group in parts.values() if "labels" in group]):
-        classes, class_names = _classes(path, pieces, parts)
+        classes, class_names = _classes(path, pieces, parts, two)
     rows = {part: _rows(group) for part, group in parts.items()}
     used = {name for group in parts.values() for piece in group.values() for name in (piece.key, *piece.sources)}
     unused = tuple(key for key in found.keys if key not in used)
-    return Dataset(path, kind, rows, classes, class_names, digest, unused, found.table)
+    told = () if (told := column_of_event(pieces, names)) is None else (told,)
+    return Dataset(path, kind, rows, classes, class_names, digest, unused, found.table, told, own is not None)
+
+
+def _refuse_other_width(path: str, scores: Piece, known: tuple[str, ...]) -> None:
+    """Raise where scores have another number of columns than a map, before a number is read: no row can be right."""
+    width = scores.values.shape[1] if scores.values.ndim == 2 else 1
+    if not known or scores.role == "embeddings" or width == len(known) or (width == 1 and len(known) == 2):
+        return
+    if scores.columns is None:
+        raise InvalidInput(
+            "the map and the data have different numbers of classes",
+            seen=f"{len(known)} in the map, {width} in {path}",
+        )
+    with other_classes(path, "the rows of the fit"):
+        column_order(scores.columns, known, None)
+    raise InvalidInput(
+        f"{path} has other columns than the rows of the fit", seen=listed(scores.columns), allowed=listed(known)
+    )
+
+
+@contextmanager
+def other_classes(path: str, whose: str) -> Iterator[None]:
+    """Let an error about names of columns say which file it is about, and what to do there."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"{path} names other classes than {whose}",
+            seen=error.seen,
+            allowed=error.allowed,
+            hint="rename the columns, or choose others with --scores",
+        ) from error
 
 
 def _several(path: str, parts: dict[str, Group], kind: str, names: Names, empty: Dataset) -> Dataset:
@@ -196,8 +231,10 @@ def _check_finite(what: str, values: NDArray[Any]) -> None:
         raise InvalidInput(f"{what} contains NaN or infinity", seen=f"row {int(bad.argmax())}")
 
 
-def _classes(path: str, pieces: Sequence[Piece], parts: dict[str, Group]) -> tuple[NDArray[Any], list[str]]:
-    """The label of each column, the same for all parts, and the names to show."""
+def _classes(
+    path: str, pieces: Sequence[Piece], parts: dict[str, Group], two: list[Any] | None = None
+) -> tuple[NDArray[Any], list[str]]:
+    """The label of each column, the same for all parts, and the names to show; ``two``: the event comes second."""
     first = next(iter(parts.values()))["scores"]
     shape = first.values.shape
     embedded = first.role == "embeddings"
@@ -209,7 +246,7 @@ def _classes(path: str, pieces: Sequence[Piece], parts: dict[str, Group]) -> tup
                 f"{path}: the parts have different numbers of {'columns' if embedded else 'classes'}",
                 seen=f"{first.key} {shape}, {group['scores'].key} {other}",
             )
-    named = _class_names(path, pieces, first, k)
+    named = _class_names(path, pieces, first, k) if two is None else two
     labelled = [group["labels"] for group in parts.values() if "labels" in group]
     if not labelled:
         return (np.arange(k or 0) if named is None else np.asarray(named)), [str(c) for c in (named or range(k or 0))]
@@ -267,12 +304,30 @@ def chosen_event(pieces: Sequence[Piece], names: Names) -> str | None:
         )
     if names.event is not None or names.several:
         return names.event
-    columns = {piece.sources for piece in scores}
-    column = next(iter(columns))[0] if {len(sources) for sources in columns} == {1} and len(columns) == 1 else ""
-    prefix = score_prefix(column)
-    name = column[len(prefix[0]) :] if prefix else ""
-    is_label = any(name in piece.values.ravel().tolist() for piece in pieces if piece.role == "labels")
-    return name if name and is_label else None
+    column, labels = column_of_event(pieces, names), _distinct_labels(pieces)
+    place = None if column is None else class_named((column,), labels)
+    return None if place is None else str(labels[place])
+
+
+def column_of_event(pieces: Sequence[Piece], names: Names) -> str | None:
+    """Return what names the event whose score one column holds: the user, or else the column; None for several."""
+    columns = {piece.sources for piece in pieces if piece.role in SCORE_ROLES}
+    if names.several or len(columns) != 1 or len(next(iter(columns))) != 1:
+        return None if names.several else names.event
+    return names.event or next(iter(columns))[0]
+
+
+def _distinct_labels(pieces: Sequence[Piece]) -> list[Any]:
+    values = [label for piece in pieces if piece.role == "labels" for label in piece.values.ravel().tolist()]
+    return sorted({label for label in values if label is not None and label == label}, key=str)
+
+
+def _two_labels(pieces: Sequence[Piece], event: str) -> list[Any] | None:
+    """Return the other label and the event, where there are two that are no truth values."""
+    known = _distinct_labels(pieces)
+    if len(known) != 2 or event not in map(str, known) or any(isinstance(label, bool) for label in known):
+        return None
+    return sorted(known, key=lambda label: str(label) == event)
 
 
 def _happened(key: str, labels: NDArray[Any], event: str) -> NDArray[Any]:

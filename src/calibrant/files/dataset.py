@@ -81,6 +81,10 @@ class Dataset:
         Keys or columns that play no role.
     table : Table or None
         The whole table, where the file is one.
+    alone : tuple of str
+        What names the event whose score a single column holds: the user, or else the column.
+    is_named : bool
+        Whether it names one of the labels.
     """
 
     path: str
@@ -91,6 +95,8 @@ class Dataset:
     digest: str = ""
     unused: tuple[str, ...] = ()
     table: Any = None
+    alone: tuple[str, ...] = ()
+    is_named: bool = False
 
     @property
     def fit(self) -> Rows:
@@ -119,7 +125,12 @@ class Dataset:
         return rows.labels
 
     def named(self, scores: NDArray[Any]) -> Any:
-        """Return scores of this file with the names of its classes, so that a map fitted on them remembers these."""
+        """Return scores of this file with the names of its classes, so that a map fitted on them remembers these.
+
+        The names decide; the only column of an event is named by the class that it is the score of.
+        """
+        if scores.ndim == 1 and self.alone:
+            return Named(scores.reshape(-1, 1), self.alone)
         if scores.ndim == 1 or scores.shape[1] != len(self.class_names) or says_nothing(self.class_names):
             return scores
         return Named(scores, tuple(self.class_names))

@@ -30,6 +30,7 @@ class Names:
     event: str | None = None
     unlabelled: bool = False  # labels that are missing from some rows of a table are left out
     several: bool = False  # events that need not exclude each other: a column of labels for each of the scores
+    known: tuple[str, ...] = ()  # what the columns of scores must be called, or be as many as: those of a fitted map
 
 
 @dataclass(frozen=True, eq=False)

@@ -57,6 +57,7 @@ def read(
     unlabelled: bool = False,
     every_part: bool = False,
     several: bool = False,
+    known: tuple[str, ...] = (),
     allow_torch: bool = False,
 ) -> Dataset:
     """Read scores, labels and what belongs to them. Nothing is ever unpickled, and no kind is guessed.
@@ -83,6 +84,8 @@ def read(
         Return a training part beside validation and test parts too.
     several : bool
         Rows have several labels: a column of outcomes (0, 1, or empty where not known) for each of the scores.
+    known : tuple of str
+        The classes of a fitted map, where the file has scores for it: with another number of columns it is refused.
     allow_torch : bool
         Read .pt files, with torch's weights-only loader.
     """
@@ -111,6 +114,7 @@ def read(
         event,
         unlabelled,
         several,
+        known,
     )
     return assemble(name, _READERS[suffix](io.BytesIO(data), name, names), names, digest)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidInput, caution, count_of
 from ..types import Array, Integers
-from ..validation import as_array, as_labels, as_probabilities, as_weights, refuse_swapped
+from ..validation import as_array, as_labels, as_probabilities_of, as_weights, refuse_swapped
 
 MAIN = "all rows"  # the stream of everything: the event, or the most probable class
 
@@ -70,7 +70,7 @@ def read_rows(
 ) -> Rows:
     """Check the rows of a batch. Two columns are the probability of an event: the second one's."""
     refuse_swapped(y, p)
-    read = as_probabilities(p, "p")
+    read = as_probabilities_of(p, classes, "p")
     values = np.asarray(read.values, dtype=np.float64)
     columns = 2 if values.ndim == 1 else values.shape[1]
     labels, known = as_labels(y, columns, len(values), classes, read.columns)

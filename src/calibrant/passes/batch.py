@@ -39,7 +39,7 @@ class Batch:
 
     ``content`` is the table they are from, where there is one: `apply` keeps its other columns. ``sources`` are the
     columns of it that hold the scores, ``places`` its rows that are meant (None: all), and ``kind`` is what the name of
-    the scores says that they are.
+    the scores says that they are. ``event`` names whose score a single column holds: the user, or else the column.
     """
 
     scores: Any
@@ -52,6 +52,7 @@ class Batch:
     sources: tuple[str, ...] = ()
     places: Any = None
     kind: str | None = None
+    event: str | None = None
 
     @property
     def table_columns(self) -> list[str]:

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import FileProblem, InvalidInput
+from ..files.dataset import Named
 from ..files.reading import ending
 from ..files.scanned import FileSource
 from ..passes.batch import Batch
+from ..validation import column_names, is_first_of_two
 from .reading import is_one_score, named, naming_rows
 from .watching import counted, tell_pass
 from .writing import WRITERS
@@ -24,16 +26,22 @@ from .writing import WRITERS
 def answer(batch: Batch, maps: tuple[Any, ...]) -> Batch:
     """Return a batch with a map's probabilities in place of its scores; each next map gets those of the one before.
 
-    One score a row, of an event, gives one probability.
+    One score a row, of an event, gives one probability: of the class that its name says, or else of the second.
     """
-    scores, one = named(batch), is_one_score(np.shape(batch.scores))
+    if not len(batch.scores):
+        return batch
+    one = is_one_score(np.shape(batch.scores)) and maps[0].traits.needs == "scores"
+    given = named(batch)
+    if one and batch.event is not None and column_names(given) is None:
+        given = Named(np.reshape(given, (-1, 1)), (batch.event,))
+    own = 0 if one and is_first_of_two(column_names(given), maps[0].classes_) else 1
     with naming_rows(batch.origin):
-        for fitted in maps:
-            if not len(batch.scores):
-                return batch
-            scores = fitted.predict_proba(scores)
-            scores = scores[:, 1] if one and fitted.traits.needs == "scores" else scores
-    return replace(batch, scores=scores, columns=None)
+        answers = maps[0].predict_proba(given)
+        for fitted in maps[1:]:
+            answers = fitted.predict_proba(answers[:, 1] if one else answers)
+    if not one:
+        return replace(batch, scores=answers, columns=None)
+    return replace(batch, scores=answers[:, own], columns=(f"p_{maps[-1].classes_[own]}",), event=None)
 
 
 @dataclass(frozen=True)

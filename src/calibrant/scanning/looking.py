@@ -194,7 +194,7 @@ def _guess(batch: Batch, start: Reading) -> Reading:
         one = is_one_score(matrix.shape) and not start.embedded
         columns = 2 if one else matrix.shape[1]
         labels = label_values(batch)
-    names = names if matrix.ndim == 2 and matrix.shape[1] == columns else None
+    names = names if one or matrix.shape[1] == columns else None
     dtype = np.promote_types(matrix.dtype, np.float32)
     guess = replace(start, columns=columns, names=names, dtype=dtype, one_score=one)
     if start.classes is None and (start.embedded or labels.dtype.kind == "b"):

@@ -16,7 +16,7 @@ from ..files.dataset import Named
 from ..passes import Block
 from ..passes.batch import Batch, Origin
 from ..types import Array
-from ..validation import as_embeddings, as_labels, as_scores, as_weights
+from ..validation import as_embeddings, as_labels, as_scores, as_second, as_weights
 from ..validation.arrays import as_array
 from ..validation.saturation import floored, read_zeros
 from ..validation.scores import Scores
@@ -43,9 +43,10 @@ def naming_rows(origin: Origin) -> Iterator[None]:
 
 def named(batch: Batch) -> Any:
     """Return the scores with the names of their columns, where they have some of their own."""
-    if batch.columns is None or np.ndim(batch.scores) != 2 or np.shape(batch.scores)[1] != len(batch.columns):
+    width = np.shape(batch.scores)[1] if np.ndim(batch.scores) == 2 else 1
+    if batch.columns is None or width != len(batch.columns):
         return batch.scores
-    return Named(batch.scores, batch.columns)
+    return Named(np.reshape(batch.scores, (-1, width)), batch.columns)
 
 
 def is_one_score(shape: tuple[int, ...]) -> bool:
@@ -112,6 +113,8 @@ class Reading:
             )
         if self.one_score != (is_one_score(valid.shape) and not self.embedded):
             raise InvalidInput("the batches of a scan differ in columns", seen="one score a row, and two columns")
+        if self.one_score:  # the name of one column need not be the same, and decides whose score it is
+            return valid if self.classes is None else as_second(valid, self.inputs, self.classes)
         if self.names is not None and valid.columns is not None and tuple(valid.columns) != tuple(self.names):
             raise InvalidInput(
                 "the batches of a scan differ in the names or the order of their columns",

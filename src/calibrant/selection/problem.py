@@ -13,7 +13,7 @@ from ..errors import InvalidInput
 from ..passes import Block, Data, in_memory
 from ..scanning import Scan
 from ..types import Array, Floats, Integers
-from ..validation import as_groups, as_labels, as_matrix, as_scores, as_weights
+from ..validation import as_groups, as_labels, as_matrix, as_scores, as_second, as_weights
 from ..validation.saturation import count_zeros, floored, read_zeros, smallest_log, zero_level
 
 _COMPARED, _COMPARED_ROWS = 5_000_000, (10_000, 100_000)  # scores of a scan that maps are compared on; rows
@@ -118,6 +118,8 @@ def make_problem(
 ) -> Problem:
     """Check what a user gives to `compare`."""
     valid = as_scores(scores, inputs, f"{name}scores")
+    if classes is not None:
+        valid = as_second(valid, inputs, classes)
     n, k = valid.logits.shape
     labels, known = as_labels(y, k, n, classes, valid.columns, f"{name}y")
     weights = as_weights(sample_weight, n)

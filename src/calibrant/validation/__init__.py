@@ -10,11 +10,12 @@ from .arrays import (
     simplex_tolerance,
 )
 from .columns import column_order, ordered_like, says_nothing
+from .event import class_named, is_first_of_two
 from .labels import as_groups, as_labels
 from .one_score import ScoreColumn, as_score_column
-from .probabilities import Probabilities, as_probabilities, label_hits, refuse_swapped
+from .probabilities import Probabilities, as_probabilities, as_probabilities_of, label_hits, refuse_swapped
 from .saturation import floored
-from .scores import Scores, as_embeddings, as_scores
+from .scores import Scores, as_embeddings, as_scores, as_second
 
 __all__ = [
     "BFLOAT16_ROUNDING",
@@ -28,12 +29,16 @@ __all__ = [
     "as_labels",
     "as_matrix",
     "as_probabilities",
+    "as_probabilities_of",
     "as_score_column",
     "as_scores",
+    "as_second",
     "as_weights",
+    "class_named",
     "column_names",
     "column_order",
     "floored",
+    "is_first_of_two",
     "label_hits",
     "ordered_like",
     "refuse_swapped",

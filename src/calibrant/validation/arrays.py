@@ -25,6 +25,12 @@ _LEAST_WEIGHT, _MOST_WEIGHT = 1e-20, 1e15  # in single precision too
 _DOUBLE, _SINGLE = np.dtype(np.float64), np.dtype(np.float32)  # the usual types, known without spelling out their names
 
 
+class SeriesName(str):
+    """The name of a Series, which arithmetic keeps: ``1 - p`` is still called p_sick."""
+
+    __slots__ = ()
+
+
 def simplex_tolerance(values: Any) -> float:
     """Return how far a row of probabilities of this type may be from one in sum."""
     kind = getattr(values, "dtype", _DOUBLE)
@@ -46,7 +52,7 @@ def held_inside(array: Floats, *, above: bool = False) -> Floats:
 def as_array(values: Any, name: str) -> tuple[NDArray[Any], tuple[Any, ...] | None]:
     """Turn an array-like, a pandas or polars frame or series, or a torch tensor into a NumPy array without a copy.
 
-    Returns the array and, for frames, the names of the columns. Complex numbers are refused.
+    Returns the array and, for frames and series, the names of the columns. Complex numbers are refused.
     """
     array, columns = (values, None) if type(values) is np.ndarray else _read_array(values, name)
     if array.dtype.kind == "c":
@@ -86,10 +92,16 @@ def _read_array(values: Any, name: str) -> tuple[NDArray[Any], tuple[Any, ...] |
 
 
 def column_names(values: Any) -> tuple[Any, ...] | None:
-    """Return the names of a frame's columns; None for what has none, and for a lazy frame, which no one has read."""
-    if type(values) is np.ndarray or _is_lazy(values) or not hasattr(values, "columns"):
+    """Return the names of a frame's columns; None for what has none, and for a lazy frame, which no one has read.
+
+    A series has one, which is a `SeriesName`.
+    """
+    if type(values) is np.ndarray or _is_lazy(values):
         return None
-    return tuple(values.columns)
+    if hasattr(values, "columns"):
+        return tuple(values.columns)
+    name = getattr(values, "name", None) if hasattr(values, "to_numpy") else None
+    return None if name is None or np.ndim(values) != 1 else (SeriesName(name),)
 
 
 def _is_lazy(values: Any) -> bool:

@@ -47,7 +47,7 @@ def ordered_like(values: Any, other: Any, classes: Any) -> Any:
     Scores without names come back as they are.
     """
     columns = getattr(values, "columns", None)
-    if columns is None:
+    if columns is None or len(columns) == 1:  # one score of two classes, which goes by its name where it is read
         return values
     seen = getattr(other, "columns", None)
     order = column_order(tuple(columns), None if seen is None or says_nothing(tuple(seen)) else tuple(seen), classes)

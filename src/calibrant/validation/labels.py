@@ -11,6 +11,7 @@ from ..errors import InvalidInput, caution
 from ..types import Integers
 from .arrays import as_array
 from .columns import order_of, says_nothing, without_affixes
+from .event import is_first_of_two
 
 
 def as_labels(
@@ -20,8 +21,9 @@ def as_labels(
 
     The classes are, in this order of preference: the ones given; the column names of the frame that held the scores,
     when every label is one of them (all columns may carry one prefix and suffix: ``p_ant``, ``p_bee``); 0 … K-1, when
-    every label is such an integer; False and True; the sorted distinct labels, when there are exactly K. Without a
-    number of columns to fit (``k`` None, for embeddings) they are the ones given or the sorted distinct labels.
+    every label is such an integer; False and True; the sorted distinct labels, when there are exactly K. A single
+    column is the score of the second class, so that the one which it names comes second. Without a number of columns
+    to fit (``k`` None, for embeddings) the classes are the ones given or the sorted distinct labels.
     """
     labels = _label_array(y, n, name)
     if k is None:
@@ -31,9 +33,18 @@ def as_labels(
         known = _known_classes(classes, k)
         _refuse_contradiction(known, columns)
         return _positions(labels, known, name), known
-    known = None if columns is None else _named_classes(labels, columns)
+    alone = columns is not None and len(columns) == 1
+    known = None if columns is None or alone else _named_classes(labels, columns)
     if known is not None:
         return _positions(labels, known, name), known
+    places, known = _unnamed(labels, k, name)
+    if alone and is_first_of_two(columns, known):
+        return 1 - places, known[::-1]
+    return places, known
+
+
+def _unnamed(labels: NDArray[Any], k: int, name: str) -> tuple[Integers, NDArray[Any]]:
+    """Labels as column indices, and the classes, as the labels alone say them."""
     if _are_places(labels, k):
         return labels.astype(np.int64, copy=False), np.arange(k)
     if labels.dtype.kind == "b" and k == 2:

@@ -43,6 +43,11 @@ class ScoreColumn:
         ((_, odds),) = ScoreColumn(self.extremes, self.inputs, self.extremes).log_odds(2)
         return float(np.abs(odds).max())
 
+    def turned(self) -> ScoreColumn:
+        """Return the scores of the other class."""
+        values = -self.values if self.inputs == "logits" else 1 - self.values
+        return ScoreColumn(values, self.inputs, np.stack([values.min(), values.max()]))
+
     def log_odds(self, rows: int) -> Iterator[tuple[slice, Floats]]:
         """Yield slices of so many rows, each with the differences of their logits, in memory that the next will use."""
         room = np.empty((2, min(rows, len(self.values))), dtype=self.values.dtype)

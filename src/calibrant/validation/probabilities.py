@@ -12,11 +12,15 @@ from ..errors import InvalidInput
 from ..threads import get_threads
 from ..types import Array, Floats, Integers, Mask
 from .arrays import SIMPLEX_TOLERANCE, as_array, as_matrix, held_inside, simplex_tolerance
+from .event import is_first_of_two
 
 
 @dataclass(frozen=True, eq=False)
 class Probabilities:
-    """Validated probabilities: (n, K), or (n,) of one event; and each row's largest, its column, its sum of squares."""
+    """Validated probabilities: (n, K), or (n,) of one event; and each row's largest, its column, its sum of squares.
+
+    ``columns`` are the names of a frame's columns: one for one event.
+    """
 
     values: Floats
     columns: tuple[Any, ...] | None
@@ -33,7 +37,7 @@ def as_probabilities(values: Any, name: str = "y_prob", *, marginals: bool = Fal
     """
     array, columns = as_matrix(values, name)
     if array.ndim == 1 or array.shape[1] == 1:
-        array, columns, marginals = array.reshape(-1, 1), None, True
+        array, marginals = array.reshape(-1, 1), True
     tolerance = simplex_tolerance(values)
     top, column, squares, wrong = _core.row_tops(array, tolerance, marginals, get_threads())
     if wrong >= 0:
@@ -44,6 +48,16 @@ def as_probabilities(values: Any, name: str = "y_prob", *, marginals: bool = Fal
         array = np.minimum(array, array.dtype.type(1))
         top, column, squares, _ = _core.row_tops(array, tolerance, marginals, get_threads())
     return Probabilities(array[:, 0] if array.shape[1] == 1 else array, columns, top, column, squares)
+
+
+def as_probabilities_of(values: Any, classes: Any, name: str = "y_prob", *, marginals: bool = False) -> Probabilities:
+    """Check probabilities; those of one event whose name says the first of two known classes are turned round."""
+    given = as_probabilities(values, name, marginals=marginals)
+    if given.values.ndim == 2 or classes is None:
+        return given
+    if not is_first_of_two(given.columns, as_array(classes, "classes")[0].tolist(), name):
+        return given
+    return as_probabilities(1 - given.values, name)
 
 
 def label_hits(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from ..errors import InvalidInput, caution
 from ..threads import get_threads
 from ..types import Floats
 from .arrays import SIMPLEX_TOLERANCE, as_matrix, held_inside, simplex_tolerance
+from .event import is_first_of_two
 
 # The largest size of a value by type: the difference of two, and a temperature times it, are finite.
 MOST: Mapping[str, float] = {"f": 1e34, "d": 1e100}
@@ -26,7 +27,8 @@ LEAST: Mapping[str, float] = {"f": 1e-18, "d": 1e-100}
 class Scores:
     """Validated scores: (n, K) logits, C-contiguous, float32 or float64; -inf where a probability is exactly zero.
 
-    ``columns`` are the names of a frame's columns, None for plain arrays; ``shape`` is the shape they came in.
+    ``columns`` are the names of a frame's columns, None for plain arrays: one where a row has one score, of an event.
+    ``shape`` is the shape they came in.
     """
 
     logits: Floats
@@ -49,7 +51,7 @@ def as_scores(values: Any, inputs: str, name: str = "scores") -> Scores:
     shape = array.shape
     vector = array.ndim == 1 or array.shape[1] == 1
     if vector:
-        array, columns = array.reshape(-1, 1), None
+        array = array.reshape(-1, 1)
     tolerance = simplex_tolerance(values)
     *findings, largest = _core.scan(array, tolerance, get_threads())
     _refuse_not_finite(array, findings, name)
@@ -64,6 +66,16 @@ def as_scores(values: Any, inputs: str, name: str = "scores") -> Scores:
     if vector:
         array = pair_of(array, inputs)
     return Scores(array, columns, findings[2] >= 0, shape)
+
+
+def as_second(scores: Scores, inputs: str, classes: Any) -> Scores:
+    """Return scores of two classes, whose only column may name the first of them: then they are turned round."""
+    if not is_first_of_two(scores.columns, classes):
+        return scores
+    logits = scores.logits[:, ::-1]
+    if inputs == "logits":  # (z, 0): one score a row is read as (0, -z)
+        logits = logits - np.where(np.isneginf(logits[:, :1]), 0, logits[:, :1])
+    return replace(scores, logits=np.ascontiguousarray(logits), columns=None)
 
 
 def as_embeddings(values: Any, name: str = "embeddings") -> Scores:

@@ -31,7 +31,7 @@ def command(calibrator: str, file: str, output: str, prefix: str, names: Any, me
     """Apply a saved map to the scores of a file."""
     from ...files.atomic import check_target
     from ...files.writing import write_probabilities
-    from ..measuring import predict, with_classes_of
+    from ..measuring import predict
     from ..scans import scan_data
 
     if output == "-" and run.as_json:
@@ -43,7 +43,7 @@ def command(calibrator: str, file: str, output: str, prefix: str, names: Any, me
         return
     if output != "-":
         check_target(output)
-    data = with_classes_of(fitted, read_data(file, names, every_part=True, unlabelled=True))
+    data = read_data(file, names, fitted, every_part=True, unlabelled=True)
     parts = {name: predict(fitted, data, rows) for name, rows in data.parts.items()}
     write_probabilities(output, data, parts, prefix)
     if formulas := [name for name in data.class_names if _is_formula(name)] if _is_text(output) else []:

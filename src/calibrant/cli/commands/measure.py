@@ -44,7 +44,7 @@ def command(
     from ..scans import scan_data
 
     fitted, scanned = load_map(calibrator), scan_data(file, names, memory)
-    data = read_data(file, names, several=profile == "multilabel") if scanned is None else None
+    data = read_data(file, names, fitted, several=profile == "multilabel") if scanned is None else None
     by_group = names["groups"] is not None
     if data is None:
         kind, measured = _measured_scan(scanned, fitted, profile, run)

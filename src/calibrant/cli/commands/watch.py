@@ -88,7 +88,8 @@ def command(
     added = 0
     if file is not None:
         how["groups"] = names["groups"]
-        added = feed(kept.monitor, read_data(file, names), load_map(calibrator), how)
+        fitted = load_map(calibrator)
+        added = feed(kept.monitor, read_data(file, names, fitted), fitted, how)
     if file is not None or restart:
         kept.save()
     found = kept.monitor.findings()

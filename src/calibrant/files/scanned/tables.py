@@ -19,7 +19,7 @@ from ...errors import CalibrantError, FileProblem, InvalidInput
 from ...passes.batch import Batch, Origin
 from ...validation import says_nothing
 from ..arrow_tables import arrow_table, pyarrow_module
-from ..assemble import chosen_event, chosen_scores, plain_labels, unrounded
+from ..assemble import chosen_event, chosen_scores, column_of_event, plain_labels, unrounded
 from ..pieces import Names, Piece
 from ..roles import SCORE_ROLES
 from ..tables import Table, table_pieces
@@ -71,6 +71,7 @@ def batch_of_table(table: Table, names: Names, origin: Origin) -> Batch:
         scores.sources,
         places,
         kind if kind in ("logits", "probabilities") else None,
+        column_of_event(own, names),
     )
 
 

@@ -60,7 +60,7 @@ def top_k_accuracy(
     refuse_swapped(y_true, y_prob)
     probabilities, columns = as_matrix(y_prob, "y_prob")
     if probabilities.ndim == 1 or probabilities.shape[1] == 1:
-        right, weights = _event_hits(read(y_true, probabilities, sample_weight, classes=classes), k, raw_scores)
+        right, weights = _event_hits(read(y_true, y_prob, sample_weight, classes=classes), k, raw_scores)
     else:
         labels, _ = read_labels(y_true, probabilities, classes, columns)
         right = label_hits(probabilities, labels, k, marginals=marginals, tolerance=simplex_tolerance(y_prob))

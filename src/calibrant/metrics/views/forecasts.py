@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 from ...cells.pairs import Pairs, rows_of
 from ...errors import InvalidInput
 from ...types import Array, Floats, Integers
-from ...validation import Probabilities, as_array, as_groups, as_labels, as_probabilities, as_weights, refuse_swapped
+from ...validation import (
+    Probabilities,
+    as_array,
+    as_groups,
+    as_labels,
+    as_probabilities_of,
+    as_weights,
+    is_first_of_two,
+    refuse_swapped,
+)
 
 _BY_ROW = ("values", "top", "top_column", "squares")  # what validated probabilities hold for each row
 
@@ -141,7 +150,7 @@ def read(
         Whether these are all rows, and not some of more to come.
     """
     refuse_swapped(y_true, y_prob)
-    given = as_probabilities(y_prob, marginals=marginals)
+    given = as_probabilities_of(y_prob, classes, marginals=marginals)
     labels, known = read_labels(y_true, given.values, classes, given.columns)
     return Forecasts(given, labels, as_weights(sample_weight, len(labels), whole=whole), known)
 
@@ -152,6 +161,8 @@ def read_labels(
     """Return the labels of probabilities as column indices, and the classes."""
     labels = as_array(y_true, "y_true")[0]
     if classes is None and labels.dtype.kind == "b":  # outcomes: all may be true
+        if is_first_of_two(columns, (False, True), "y_prob"):
+            return as_labels(labels, 2, len(probabilities), [True, False], name="y_true")
         labels = labels.astype(np.int64)
     k = 2 if probabilities.ndim == 1 else probabilities.shape[1]
     return as_labels(labels, k, len(probabilities), classes, columns, name="y_true")
