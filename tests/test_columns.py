@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from tests.conftest import overconfident
 
-from calibrant import compare, load, make, scan
+from calibrant import MultiLabel, PlattScaling, compare, load, make, measure, scan
 from calibrant.arrays import softmax
 from calibrant.errors import InvalidInput
 from calibrant.metrics import nll
+from calibrant.monitoring import OnlineRecalibrator
 from calibrant.validation import as_labels
 from calibrant.validation.columns import column_order, order_of, without_affixes
 
@@ -153,3 +154,67 @@ def test_names_survive_saving(tmp_path: Path) -> None:
     again = load(tmp_path / "m.calibrant")
     turned = _frame(NAMES)[["cat", "ant", "bee"]]
     np.testing.assert_array_equal(again.predict_proba(turned), fitted.predict_proba(Z))
+
+
+@pytest.mark.parametrize("columns", [["P.Well", "P.Sick"], ["p_well", "p_sick"], ["Well", "Sick"], ["WELL", "SICK"]])
+def test_case_and_what_stands_between_words_do_not_hide_a_class(columns: list[str]) -> None:
+    p = softmax(Z[:, :2])
+    labels = np.array(["well", "sick"])[Y.clip(max=1)]
+    frame = pandas.DataFrame(p, columns=columns)
+    assert make("ts", inputs="probabilities").fit(frame, labels).classes_.tolist() == ["well", "sick"]
+    assert nll(labels, frame) == nll(Y.clip(max=1), p)
+    fitted = make("vector", inputs="probabilities", classes=["sick", "well"]).fit(p[:, ::-1], labels)
+    np.testing.assert_array_equal(fitted.predict_proba(frame), fitted.predict_proba(p[:, ::-1]))
+
+
+def test_names_that_are_one_without_case_are_told_apart_as_they_stand() -> None:
+    assert _order(["p_A", "p_a"], ["a", "A"]) == [1, 0]
+    assert _order(["P_A", "P_a"], ["b", "B"]) is None
+    assert _order(["+", "-"], ["-", "+"]) == [1, 0]
+    assert _order(["x", "y"], ["-", "+"]) is None
+
+
+def test_truth_values_are_names_too() -> None:
+    p = softmax(Z[:, :2])
+    labels = Y.clip(max=1) == 1
+    for columns in (["p_True", "p_False"], ["true", "false"]):
+        frame = pandas.DataFrame(p[:, ::-1], columns=columns)
+        assert make("ts", inputs="probabilities").fit(frame, labels).classes_.tolist() == [True, False]
+        assert nll(labels, frame) == nll(labels, p)
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrationWarning")
+@pytest.mark.parametrize("names", [("p_", "y_"), ("", ""), ("said.", "seen.")])
+def test_outcomes_of_several_events_go_by_the_names_of_their_columns(names: tuple[str, str]) -> None:
+    p = softmax(Z)
+    y = (np.random.default_rng(1).random(p.shape) < p).astype(int)
+    said = pandas.DataFrame(p, columns=[names[0] + c for c in ("cough", "cold", "fever")])
+    seen = pandas.DataFrame(y, columns=[names[1] + c for c in ("cough", "cold", "fever")])
+    turned, swapped = seen.iloc[:, [2, 0, 1]], said.iloc[:, [1, 2, 0]]
+    wanted = measure(y, p, profile="multilabel").figures["brier"].estimate
+    assert measure(turned, said, profile="multilabel").figures["brier"].estimate == wanted
+    fitted = MultiLabel(PlattScaling(), inputs="probabilities").fit(said, turned)
+    known = MultiLabel(PlattScaling(), inputs="probabilities").fit(p, y)
+    np.testing.assert_array_equal(fitted.predict_proba(swapped), known.predict_proba(p))
+    np.testing.assert_array_equal(known.predict_proba(said), known.predict_proba(p))
+    with pytest.raises(InvalidInput, match="fox"):
+        fitted.predict_proba(said.rename(columns={names[0] + "cold": "fox"}))
+
+
+def test_online_recalibration_refuses_columns_of_the_other_event() -> None:
+    p = softmax(Z[:, :2])
+    labels = np.array(["well", "sick"])[Y.clip(max=1)]
+    for frame in (pandas.DataFrame(p, columns=["p_well", "p_sick"]), pandas.DataFrame({"p_sick": p[:, 1]})):
+        with pytest.raises(InvalidInput, match=r"the first's; seen:.*p_sick; allowed: that of 'well'"):
+            OnlineRecalibrator().step(labels, frame)
+        online = OnlineRecalibrator()
+        with pytest.raises(InvalidInput, match="the first's"):
+            online.learn(labels, online.ask(frame))
+        OnlineRecalibrator().step(Y.clip(max=1), frame)
+
+
+def test_a_number_that_pandas_says_is_missing_is_told_by_its_row() -> None:
+    frame = pandas.DataFrame(Z, columns=NAMES).astype("Float64")
+    frame.iloc[7, 1] = pandas.NA
+    with pytest.raises(InvalidInput, match="NaN; seen: first in row 7"):
+        make("ts").fit(frame, WORDS)

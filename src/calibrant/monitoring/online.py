@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,16 @@ from scipy.special import expit
 
 from ..errors import FileProblem, InvalidInput, count_of
 from ..parameters import Number, is_one_of
-from ..types import Array
-from ..validation import as_labels, as_probabilities, as_weights, refuse_swapped
+from ..types import Array, Integers
+from ..validation import (
+    as_labels,
+    as_probabilities,
+    as_weights,
+    column_names,
+    is_first_of_two,
+    order_of,
+    refuse_swapped,
+)
 from .calibeating import Tally
 from .saving import digest_of, read_document, write_document
 
@@ -36,11 +44,14 @@ class Asked:
         Those of the two or three parameters alone.
     p : array of shape (n,)
         The probabilities as they came.
+    columns : tuple or None
+        The names of the columns they came in, if any.
     """
 
     answers: Array
     base: Array
     p: Array
+    columns: tuple[Any, ...] | None = None
 
 
 class OnlineRecalibrator:
@@ -112,7 +123,7 @@ class OnlineRecalibrator:
 
     def ask(self, p: Any) -> Asked:
         """Return answers for probabilities of an event, to be learnt from when their labels are there."""
-        return self._ask(_event(p))
+        return replace(self._ask(_event(p)), columns=column_names(p))
 
     def predict(self, p: Any) -> Array:
         """Return the recalibrated probabilities."""
@@ -123,7 +134,7 @@ class OnlineRecalibrator:
 
         Weights multiply the gradient, so that A grows by w²; losses and tallies by w.
         """
-        labels, _ = as_labels(y, 2, len(asked.p))
+        labels = _outcomes(y, len(asked.p), asked.columns)
         weights = as_weights(sample_weight, len(labels))
         for i, label in enumerate(labels.tolist()):
             w = 1.0 if weights is None else float(weights[i])
@@ -134,7 +145,7 @@ class OnlineRecalibrator:
         """Answer each row and learn from its label before the next one; return the answers."""
         refuse_swapped(y, p)
         values = _event(p)
-        labels, _ = as_labels(y, 2, len(values))
+        labels = _outcomes(y, len(values), column_names(p))
         weights = as_weights(sample_weight, len(labels))
         found = np.empty(len(values))
         for i, label in enumerate(labels.tolist()):
@@ -334,6 +345,20 @@ def _event(p: Any) -> Array:
             hint="recalibrate each class, or the most probable one, by itself",
         )
     return values
+
+
+def _outcomes(y: Any, n: int, columns: tuple[Any, ...] | None) -> Integers:
+    """Return labels of which the second is the event; columns whose names say that it is the first are refused."""
+    labels, known = as_labels(y, 2, n)
+    order = None if columns is None else order_of(columns, known.tolist())
+    if is_first_of_two(columns, known, "p") or (order is not None and order[0] == 1):
+        raise InvalidInput(
+            "online recalibration is for the probability of the second label, and the columns say the first's",
+            seen=", ".join(map(str, columns or ())),
+            allowed=f"that of {known.tolist()[1]!r}",
+            hint="pass outcomes 0 and 1, and the event's probability as an array",
+        )
+    return labels
 
 
 def _choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:

@@ -22,7 +22,7 @@ from ..passes import Block, Data, in_memory
 from ..scanning import Scan
 from ..traits import Traits
 from ..types import Array, Floats, Self
-from ..validation import as_matrix, as_weights
+from ..validation import as_matrix, as_weights, column_names, order_alike
 from ._lift import Lift
 
 
@@ -106,11 +106,12 @@ class MultiLabel(Lift):
         if isinstance(scores, Scan):
             raise _not_by_blocks("a scan")
         odds = self._odds(scores)
-        outcomes = _outcomes(y, odds.shape)
+        names = column_names(scores)
+        outcomes = _outcomes(y, odds.shape, names)
         weights = as_weights(sample_weight, len(odds))
         self.range_ = _range(odds, np.ones(len(odds)) if weights is None else weights)
         odds = np.clip(odds, *self.range_.astype(odds.dtype))
-        self.n_features_in_ = odds.shape[1]
+        self._remember_columns(names, odds.shape[1])
         self.n_samples_ = len(odds)
         self.classes_ = np.arange(odds.shape[1]) if self.classes is None else np.asarray(self.classes)
         self.labelled_ = (~np.isnan(outcomes)).sum(axis=0)
@@ -186,12 +187,13 @@ class MultiLabel(Lift):
     def _known_odds(self, scores: Any) -> Floats:
         if not hasattr(self, "maps_"):
             raise NotFittedError("this MultiLabel is not fitted yet: call fit first")
+        order = self._order(column_names(scores))
         odds = self._odds(scores)
         if odds.shape[1] != self.n_features_in_:
             raise InvalidInput(
                 "the scores must have the columns they had in fit", seen=f"{odds.shape[1]}, not {self.n_features_in_}"
             )
-        return odds
+        return odds if order is None else np.ascontiguousarray(odds[:, order])
 
 
 def _not_by_blocks(seen: str) -> InvalidInput:
@@ -209,12 +211,15 @@ def _range(odds: Floats, weights: Array) -> Array:
     return np.array([min(-reach, finite.min(initial=0.0)), max(reach, finite.max(initial=0.0))], dtype=np.float64)
 
 
-def _outcomes(y: Any, shape: tuple[int, ...]) -> Array:
+def _outcomes(y: Any, shape: tuple[int, ...], names: tuple[Any, ...] | None) -> Array:
     if y is None:
         raise InvalidInput("MultiLabel requires y: an outcome for each event of each row", allowed="0, 1 or NaN")
-    outcomes = as_matrix(y, "y")[0].astype(np.float64)
+    matrix, own = as_matrix(y, "y")
+    outcomes = matrix.astype(np.float64)
     if outcomes.shape != shape:
         raise InvalidInput("y must have a column for each event", seen=f"shape {outcomes.shape} for scores {shape}")
+    order = order_alike(names, own)
+    outcomes = outcomes if order is None else outcomes[:, order]
     strange = ~(np.isnan(outcomes) | (outcomes == 0) | (outcomes == 1))
     if strange.any():
         raise InvalidInput("y must hold 0, 1 or NaN", seen=repr(float(outcomes[strange][0])))

@@ -9,7 +9,7 @@ from .arrays import (
     column_names,
     simplex_tolerance,
 )
-from .columns import column_order, ordered_like, says_nothing
+from .columns import column_order, order_alike, order_of, ordered_like, says_nothing
 from .event import class_named, is_first_of_two
 from .labels import as_groups, as_labels
 from .one_score import ScoreColumn, as_score_column
@@ -40,6 +40,8 @@ __all__ = [
     "floored",
     "is_first_of_two",
     "label_hits",
+    "order_alike",
+    "order_of",
     "ordered_like",
     "refuse_swapped",
     "says_nothing",

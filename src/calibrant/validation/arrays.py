@@ -131,6 +131,8 @@ def as_float(array: NDArray[Any], name: str) -> Floats:
     if array.dtype == np.float16 or array.dtype.name == "bfloat16":
         return array.astype(np.float32)
     if array.dtype not in (np.float32, np.float64):
+        if array.dtype.kind == "O" and (missing := _missing(array)).any():
+            array = np.where(missing, np.nan, array)  # which is refused by its row where numbers are looked at
         try:
             with np.errstate(over="ignore"):  # what is too large for a double is infinite, and refused as that
                 array = array.astype(np.float64)
@@ -142,6 +144,12 @@ def as_float(array: NDArray[Any], name: str) -> Floats:
                 allowed="float32, float64, integers",
             ) from error
     return array
+
+
+def _missing(array: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where pandas says that a value is not there; ``None`` and NaN are read as NaN anyway."""
+    found = [type(value).__name__ in ("NAType", "NaTType") for value in array.ravel().tolist()]
+    return np.asarray(found, dtype=bool).reshape(array.shape)
 
 
 def as_matrix(values: Any, name: str) -> tuple[Floats, tuple[Any, ...] | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -71,6 +72,34 @@ def _few(names: list[str], most: int = 6) -> str:
     return ", ".join(names[:most]) + (", …" if len(names) > most else "")
 
 
+def order_alike(columns: Sequence[Any] | None, others: Sequence[Any] | None) -> Integers | None:
+    """Return where each of the columns is among those of another frame: y_cough among them is p_cough here.
+
+    Each may have a prefix and a suffix of its own; None where either has no names, or these have nothing in common.
+    """
+    if columns is None or others is None or len(columns) != len(others) or len(columns) < 2:
+        return None
+    if says_nothing(columns) or says_nothing(others):
+        return None
+    found = order_of(others, columns)
+    return _order(_bare(others), _bare(columns)) if found is None else found
+
+
+def _bare(columns: Sequence[Any]) -> list[str]:
+    """Names without the beginning and the end that all of them share."""
+    names = [str(c) for c in columns]
+    before = _shared(names)
+    behind = _shared([name[before:][::-1] for name in names])
+    return [name[before : len(name) - behind] for name in names]
+
+
+def _shared(names: Sequence[str]) -> int:
+    """Return how many letters all names begin with."""
+    return next(
+        (i for i, letters in enumerate(zip(*names, strict=False)) if len(set(letters)) > 1), min(map(len, names))
+    )
+
+
 def says_nothing(columns: Sequence[Any]) -> bool:
     """Tell whether the names are 0, 1, 2, …, as a frame numbers columns that nobody has named."""
     return [str(c) for c in columns] == [str(i) for i in range(len(columns))]
@@ -79,14 +108,31 @@ def says_nothing(columns: Sequence[Any]) -> bool:
 def order_of(columns: Sequence[Any], known: Sequence[Any]) -> Integers | None:
     """Return where each known name is among the columns, which may all carry one prefix and suffix; None where not.
 
+    Where names are not found as they stand, upper and lower case are the same, and whatever stands between words.
+
     Examples
     --------
     >>> order_of(["p_cat", "p_ant", "p_bee"], ["ant", "bee", "cat"]).tolist()
     [1, 2, 0]
+    >>> order_of(["P.No.Disease", "P.Disease"], ["disease", "no disease"]).tolist()
+    [1, 0]
     """
     names, wanted = [str(c) for c in columns], [str(c) for c in known]
     if len(names) != len(wanted):
         return None
+    found = _order(names, wanted)
+    if found is not None:
+        return found
+    names, wanted = _plainly(names), _plainly(wanted)
+    alike = len(set(wanted)) < len(wanted) or "" in wanted
+    return None if alike else _order(names, wanted)
+
+
+def _plainly(names: Sequence[str]) -> list[str]:
+    return [re.sub(r"[\W_]+", " ", name).strip().casefold() for name in names]
+
+
+def _order(names: list[str], wanted: list[str]) -> Integers | None:
     for have, need in (
         (names, wanted),
         (without_affixes(names, wanted), wanted),

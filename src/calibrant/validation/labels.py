@@ -109,8 +109,8 @@ def _named_classes(labels: NDArray[Any], columns: tuple[Any, ...]) -> NDArray[An
     if distinct <= set(columns):
         return _plain(np.array(columns, dtype=object))
     names = without_affixes([str(c) for c in columns], [str(label) for label in distinct])
-    if names is None:
-        return None
+    if names is None or labels.dtype.kind == "b":
+        return None if labels.dtype.kind in "iu" else _in_order_of(columns, distinct)
     if labels.dtype.kind not in "iu":
         return np.array(names) if labels.dtype.kind == "U" else None
     # A number inside a name may be any number: it is taken for the class if the columns are numbered 0 … K-1, in
@@ -120,6 +120,13 @@ def _named_classes(labels: NDArray[Any], columns: tuple[Any, ...]) -> NDArray[An
     numbers = [int(name) for name in names]
     meant = set(numbers) == set(range(len(numbers))) or set(numbers) == distinct
     return np.array(numbers) if meant and len(set(numbers)) == len(numbers) else None
+
+
+def _in_order_of(columns: tuple[Any, ...], distinct: set[Any]) -> NDArray[Any] | None:
+    """The labels in the order of the columns that name them in other letters; truth values are two."""
+    known = [False, True] if distinct <= {False, True} else sorted(distinct, key=str)
+    order = order_of(columns, known)
+    return None if order is None else np.array(known)[np.argsort(order)]
 
 
 def _label_array(y: Any, n: int, name: str) -> NDArray[Any]:

@@ -21,6 +21,7 @@ from ...validation import (
     as_probabilities_of,
     as_weights,
     is_first_of_two,
+    order_of,
     refuse_swapped,
 )
 
@@ -161,8 +162,9 @@ def read_labels(
     """Return the labels of probabilities as column indices, and the classes."""
     labels = as_array(y_true, "y_true")[0]
     if classes is None and labels.dtype.kind == "b":  # outcomes: all may be true
-        if is_first_of_two(columns, (False, True), "y_prob"):
-            return as_labels(labels, 2, len(probabilities), [True, False], name="y_true")
+        named = columns is not None and order_of(columns, (False, True)) is not None
+        if named or is_first_of_two(columns, (False, True), "y_prob"):
+            return as_labels(labels, 2, len(probabilities), None if named else [True, False], columns, "y_true")
         labels = labels.astype(np.int64)
     k = 2 if probabilities.ndim == 1 else probabilities.shape[1]
     return as_labels(labels, k, len(probabilities), classes, columns, name="y_true")

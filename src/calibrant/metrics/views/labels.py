@@ -10,7 +10,7 @@ import numpy as np
 from ...cells.pairs import Pairs
 from ...errors import InvalidInput
 from ...types import Array, Integers, Mask
-from ...validation import Probabilities, as_groups, as_matrix, as_weights
+from ...validation import Probabilities, as_groups, as_matrix, as_weights, order_alike
 from .forecasts import Forecasts
 
 
@@ -60,14 +60,15 @@ class MultiLabel:
 def read_labels_of(y_true: Any, y_prob: Any, sample_weight: Any, clusters: Any, classes: Any) -> MultiLabel:
     """Check outcomes and probabilities of several labels a row."""
     p, columns = as_matrix(y_prob, "y_prob")
-    y, _ = as_matrix(y_true, "y_true")
+    y, named = as_matrix(y_true, "y_true")
     if p.ndim != 2 or y.shape != p.shape:
         raise InvalidInput(
             "several labels a row need outcomes and probabilities of one shape (n, L)",
             seen=f"{y.shape} and {p.shape}",
             allowed="a column for each label, outcomes 0, 1, or NaN where not known",
         )
-    y, p = y.astype(np.float64), p.astype(np.float64)
+    order = order_alike(columns, named)
+    y, p = (y if order is None else y[:, order]).astype(np.float64), p.astype(np.float64)
     known = ~np.isnan(y)
     strange = known & (y != 0) & (y != 1)
     if strange.any():
