@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from calibrant import BetaCalibration, CalibrationWarning, OneVsRest, PlattScaling, _core
 from calibrant.arrays import log_odds
+from calibrant.metrics import nll
 
 
 def fit(map_, *data, **keywords):
@@ -163,3 +164,23 @@ def test_smoothed_targets_are_what_they_say(count):
         return (np.logaddexp(0, margin) - target * margin).sum()
 
     assert loss(found) <= minimize(loss, [1.0, 0.0]).fun + 1e-6
+
+
+@pytest.mark.parametrize("kind", [PlattScaling, BetaCalibration])
+@pytest.mark.parametrize("smooth", [0.25, True, 0.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_losses_told_are_those_of_the_labels(kind, smooth, weighted):
+    scores, y = two_classes()
+    weights = np.random.default_rng(1).exponential(size=len(y)) if weighted else None
+    for lift in (lambda m: m, OneVsRest):
+        found = fit(lift(kind(smooth_targets=smooth)), scores, y, sample_weight=weights)
+        told = found.fit_report_.loss_before, found.fit_report_.loss_after
+        said = expit(scores[:, 1]), found.predict_proba(scores)[:, 1]
+        assert np.allclose(told, [nll(y, p, sample_weight=weights) for p in said], rtol=1e-9)
+
+
+def test_smoothed_targets_do_not_make_sure_scores_look_bad():
+    scores, y = two_classes()
+    scores[:, 1] = np.where(y == 1, 1, -1) * (9 + np.abs(scores[:, 1]))
+    report = fit(PlattScaling(), scores, y).fit_report_
+    assert report.loss_before < 1e-4 < report.loss_after  # of smoothed targets: .02 before, and a gain

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ... import _core
+from ...arrays import softmax
+from ...fits.judge import mean_losses
+from ...fits.report import FitReport
 from ...formulas import Term, sigmoid, softplus
 from ...invariants import Values
 from ...passes import Data, together
@@ -48,6 +52,14 @@ class LogisticMap(BinaryMap):
 
     def _problem(self, data: Data, groups: Integers) -> LogisticProblem:
         return LogisticProblem(data, groups, self._basis, self._nonnegative, self.smooth_targets)
+
+    def _fit(self, data: Data) -> FitReport:
+        """Fit, and tell the losses of the labels themselves: those that were minimised are of smoothed targets."""
+        report = super()._fit(data)
+        if not self.smooth_targets:
+            return report
+        before, after = mean_losses(data, softmax, self._map)
+        return replace(report, loss_before=before, loss_after=after)
 
     def _learn(self, data: Data, groups: Integers) -> list[Learnt]:
         return self._learnt_from(self._problem(data, groups).solve())
