@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from ..types import Array, Floats, Integers, Mask
 from .pairs import Cells
 
 Groups = Integers
+_SECOND = np.array([-1, 0])  # of two classes
 _EXACT = (
     1 << 18
 )  # scores of a group up to which every distinct score is a cell: beyond, counting is faster than sorting
@@ -164,14 +165,45 @@ def cells_apart(data: Data, groups: Groups, folds: int) -> tuple[Iterator[FineCe
     return split.cells(without, held), split.cells(without)
 
 
-def apart(data: Data, folds: int, function: Callable[[Block], Any]) -> list[Any]:
-    """Return a statistic of all rows but the first fold, and of these: by one pass where rows are not in memory."""
-    parts = (data.without, data.only)
+class Apart(NamedTuple):
+    """Cells of all rows, of all but those of the first fold, and of these.
+
+    ``squares``: of the last cells the sum of squared weights, and that of the positives.
+    """
+
+    whole: FineCells
+    rest: FineCells
+    held: FineCells
+    squares: Array
+
+
+def cells_in_folds(data: Data, folds: int) -> Apart | None:
+    """Return the cells of the second of two classes; None where every distinct score is one, or a side has no rows."""
+    if _few(data, _SECOND):
+        return None
+    split = _split_of(data, _SECOND)
+    sums = CellSums(_SECOND, split.bits, split)
+    rest, held = apart(data, folds, sums, SquaredSums(sums))
+    if rest is None or held is None or not rest.any() or not held.any():
+        return None
+    sides = ([rest, held[0]], [rest], [held[0]])
+    whole, without, inside = (next(split.cells(*side)) for side in sides)
+    return Apart(whole, without, inside, held[1][held[0][:, 0] > 0])
+
+
+def apart(
+    data: Data, folds: int, function: Callable[[Block], Any], inside: Callable[[Block], Any] | None = None
+) -> Any:
+    """Return a statistic of all rows but the first fold, and of these: by one pass where rows are not in memory.
+
+    ``inside`` is the statistic of the fold, where that is another.
+    """
+    functions = (function, inside or function)
     if data.in_memory:
-        return [part(0, folds).reduce(function) for part in parts]
+        return [part(0, folds).reduce(own) for part, own in zip((data.without, data.only), functions, strict=True)]
     data.plan(folds)  # once for both
     return together(
-        data, [partial(_fold_statistic, inside=inside, folds=folds, function=function) for inside in (0, 1)]
+        data, [partial(_fold_statistic, inside=i, folds=folds, function=own) for i, own in enumerate(functions)]
     )
 
 
@@ -321,6 +353,31 @@ class CellSums:
             sums,
         )
         return sums
+
+
+@dataclass(frozen=True, eq=False)
+class SquaredSums:
+    """One pass: what `CellSums` finds, and the same of squared weights, one above the other."""
+
+    sums: CellSums
+
+    def __call__(self, block: Block) -> Array:
+        """Return the sums of a block."""
+        one = self.sums(block)
+        return np.stack([one, one if block.weights is None else self.sums(_squared(block))])
+
+    def add(self, both: Array, block: Block) -> Array:
+        """Add a block to sums, and return these."""
+        self.sums.add(both[0], block)
+        self.sums.add(both[1], _squared(block))
+        return both
+
+
+def _squared(block: Block) -> Block:
+    if block.weights is None:
+        return block
+    with np.errstate(over="ignore", under="ignore"):
+        return block.with_weights(block.weights**2)
 
 
 def _float_of(keys: Integers) -> Array:

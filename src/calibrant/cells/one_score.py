@@ -10,7 +10,6 @@ fine cells.
 from __future__ import annotations
 
 from mmap import mmap
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,20 +17,12 @@ from numpy.typing import NDArray
 from .. import _core
 from ..passes import Data, OneScore
 from ..passes.folds import alike_limit
-from .fine import MOST_FINE, FineCells, Split, cells_within, split_of_sums
+from .fine import MOST_FINE, Apart, FineCells, Split, cells_within, split_of_sums
 
 _GLANCES = 1 << 20  # upper bits of a float32 that settle a key: sign, exponent and twelve digits, to round to eleven
 _BITS = 16  # of them name a coarse cell
 _ROWS = 1 << 14  # whose log-odds are made in one go, so that they stay in the second-level cache
 _COUNTED = 1 << 31  # rows that 32 bits can count
-
-
-class Apart(NamedTuple):
-    """Cells of all rows, of all but those of the first fold, and of these."""
-
-    whole: FineCells
-    rest: FineCells
-    held: FineCells
 
 
 def cells_of_one_score(data: Data, folds: int) -> Apart | None:
@@ -45,8 +36,10 @@ def _apart(rows: OneScore, folds: int) -> Apart | None:
         return None
     split, counts = found
     rest, held = counts[:, :2], counts[:, 2:]
-    parts = Apart(*(_cells(split, part) for part in (rest + held, rest, held)))
-    return parts if parts.rest.count and parts.held.count else None
+    whole, without, inside = (_cells(split, part) for part in (rest + held, rest, held))
+    if not without.count or not inside.count:
+        return None
+    return Apart(whole, without, inside, np.stack([inside.weights, inside.outcomes], axis=1))  # every weight is one
 
 
 def _counted(rows: OneScore, folds: int) -> tuple[Split, NDArray[np.int32]] | None:

@@ -3,9 +3,9 @@
 What a map would lose on rows that it was not fitted on is known in one of two ways:
 
 - **By refitting** (`cross_validate`): on all rows but a fold, for each of five folds (`calibrant.passes.folds`); above
-  a million scores on one fold only, which is as telling there. This is the rule. Where so many rows have one score and
-  no weights, maps that learn from fine cells are judged by those of the fold: by all its rows, each at the middle of
-  its cell.
+  a million scores on one fold only, which is as telling there, and of which a sample of rows judges the fit. This is
+  the rule. Of so many rows of two classes, maps that learn from fine cells are judged by those of the fold: by all its
+  rows, each at the middle of its cell.
 - **By Akaike's estimate** (`estimate`), for maps that minimise a log-loss, with or without a penalty, and know how many
   parameters γ their rows determine: the loss on the rows plus γ/n. It is what leaving out one row at a time
   comes to (Stone 1977), without refitting.
@@ -138,14 +138,15 @@ class Comparison:
             return cls(np.add.reduce(terms, axis=1))
 
     @classmethod
-    def of_counts(cls, before: Array, after: Array, counts: Array) -> Comparison:
-        """Return the sums of rows of weight one, of which so many have these losses."""
+    def of_sums(cls, before: Array, after: Array, weights: Array, squares: Array) -> Comparison:
+        """Return the sums of rows many of which have the same losses: so much weight, and so much squared weight."""
         ones = np.ones_like(before)
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
             d = after - before
-            bets = (np.log(np.maximum(1 - stake * d, 0.0)) for stake in _STAKES.tolist())
-            terms = chain((ones, before, after, ones, d, d**2), bets)
-            return cls(np.array([np.add.reduce(counts * term) for term in terms]))
+            plain = (weights * term for term in (ones, before, after))
+            squared = (squares * term for term in (ones, d, d**2))
+            bets = (weights * np.log(np.maximum(1 - stake * d, 0.0)) for stake in _STAKES.tolist())
+            return cls(np.array([np.add.reduce(terms) for terms in chain(plain, squared, bets)]))
 
 
 def compare_losses(block: Block, before: Answer, after: Answer, loss: str = "nll") -> Comparison:
@@ -198,12 +199,17 @@ def judged(report: FitReport, found: Comparison, trained_on: float = np.inf) -> 
     )
 
 
+def one_fold_tells(data: Data) -> bool:
+    """Tell whether there are so many scores that one fold judges a fit on the others."""
+    return data.size >= _ONE_FOLD
+
+
 def judging_rows(held: Data) -> Data:
     """Return rows held out, or a sample of them in memory that tells as much; all where many are alike."""
     few = min(judged_rows(held.columns), held.n)
     if held.known is None and held.n == few:
         return held
-    sample = held.pilot(few)
+    sample = held.judging(few)
     return sample if sample.n == few else held
 
 
@@ -222,7 +228,7 @@ def cross_validate(
         after = fit(rest)
         found += judging_rows(held).reduce(partial(compare_losses, before=before, after=after, loss=report.loss))
         used += 1
-        if data.size >= _ONE_FOLD:
+        if one_fold_tells(data):
             break
     if not used:
         return report

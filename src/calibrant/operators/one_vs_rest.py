@@ -19,7 +19,7 @@ from ..formulas import Term
 from ..formulas import log_odds as log_odds_formula
 from ..invariants import Fitted, Values
 from ..made import made_once
-from ..maps.binary.base import HELD_OUT, SECOND, BinaryMap
+from ..maps.binary.base import HELD_OUT, BinaryMap
 from ..maps.binary.stack import Stack
 from ..parameters import OneOf
 from ..passes import Block, Data
@@ -131,19 +131,21 @@ class OneVsRest(Lift):
         """Fit on validated rows; ``check`` fills in the held-out losses.
 
         Above two million scores one fold of a tenth is held out, by fits with and without it that share their passes,
-        and the losses before and after are those of its rows.
+        and the losses before and after are those of its rows. Where the lift is the binary map, that map judges itself.
         """
-        few = data.size <= _LARGE or (data.in_memory and data.n_classes == 2)
-        if not check or few or data.n < 2 * HELD_OUT:
+        if not check or data.size <= _LARGE or data.n < 2 * HELD_OUT:
             return super().fit_data(data, check=check)
+        self.groups_ = self._group_classes(data)
+        if self._is_binary:
+            self.maps_ = [self._lifted.unfitted()]
+            self.fit_report_ = self.maps_[0].fit_data(data, check=True)
+            return self.fit_report_
         held = data.only(0, HELD_OUT)
         if not 0 < held.total_weight < data.total_weight:
             return super().fit_data(data, check=check)
-        self.groups_ = self._group_classes(data)
         other = self.unfitted()
         other.groups_ = self.groups_
-        own = SECOND if self._is_binary else self.groups_
-        self.maps_, other.maps_ = self._lifted._fit_groups_apart(data, own)
+        self.maps_, other.maps_ = self._lifted._fit_groups_apart(data, self.groups_)
         whole, without = judging_rows(held).reduce(
             partial(_compare_both, before=softmax, fitted=self._map, without=other._map)
         )

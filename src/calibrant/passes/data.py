@@ -22,6 +22,7 @@ from .task import Tasks
 from .view import Counts, FoldView, MapView, View, column_weights
 
 Statistic = TypeVar("Statistic")
+Value = TypeVar("Value")
 _COPIES = 4  # times its size that a sample takes while it is drawn
 
 
@@ -69,6 +70,7 @@ class Data:
     one_score: OneScore | None = None
     _plans: dict[int, FoldPlan] = field(default_factory=dict, init=False, repr=False)
     _pilots: dict[int, Data] = field(default_factory=dict, init=False, repr=False)
+    _kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     # What is known of the rows, by one pass when it is first asked for ------------------------------------------
 
@@ -185,6 +187,11 @@ class Data:
             self._pilots[rows] = self._pilot(rows)
         return self._pilots[rows]
 
+    def judging(self, rows: int) -> Data:
+        """Return a `pilot` of rows held out, where rows are one only if they are equal to the last bit."""
+        known = None if self.known is None else self.known.pilot(rows, self.n_classes, exact=True)
+        return in_memory(bottom_rows(self, rows, exact=True) if known is None else known)
+
     def surveyed(self, rows: int) -> Data:
         """Return a pilot of at most so many rows, as many as are known without a pass."""
         if self.origin is not None and not self.in_memory:
@@ -204,6 +211,13 @@ class Data:
             return in_memory(known)
         self.takes(_COPIES * rows * self.columns * np.dtype(self.dtype).itemsize, f"a sample of {rows:,} rows")
         return in_memory(bottom_rows(self, rows))
+
+    def kept(self, function: Callable[..., Value], *arguments: Any) -> Value:
+        """Return ``function(data, *arguments)``, computed once for these rows."""
+        key = (function, arguments)
+        if key not in self._kept:
+            self._kept[key] = function(self, *arguments)
+        return self._kept[key]
 
     def rows(self) -> Block:
         """Return all rows in memory: for maps whose trait says that they need rows, or a sample of them."""

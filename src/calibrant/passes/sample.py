@@ -11,19 +11,22 @@ from numpy.typing import NDArray
 
 from ..types import Array, Floats, Integers, Mask
 from .block import Block
-from .folds import counted_keys
+from .folds import Keys, counted_keys
 
 if TYPE_CHECKING:
     from .data import Data
 
 _EXACT = np.uint64(0xD6E8FEB86659FD93)  # an odd multiplier, for the hash of all bits of a row
+_ODD = np.uint64(0xBF58476D1CE4E5B9)  # an odd multiplier that mixes well (of splitmix64)
+_HASHED = 1 << 17  # scores that are hashed in one go: copies of them stay in the second-level cache
+_FOLDS = np.uint64(10)  # a multiple of the numbers of folds of which the first judges: exact keys leave rows in theirs
 
 
-def bottom_rows(data: Data, most: int) -> Block:
-    """Return the rows of the ``most`` smallest keys; all of them, as they are, where there are no more."""
+def bottom_rows(data: Data, most: int, *, exact: bool = False) -> Block:
+    """Return the rows of the ``most`` smallest keys, or exact keys; all, as they are, where there are no more."""
     if data.n <= most:
         return data.rows()
-    return data.reduce(partial(_bottom, most=most)).block(most, data.n_classes)
+    return data.reduce(partial(_bottom, most=most, exact=exact)).block(most, data.n_classes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,10 +86,24 @@ class Bottom:
         )
 
 
-def _bottom(block: Block, most: int) -> Bottom:
+def _bottom(block: Block, most: int, exact: bool) -> Bottom:
     keys = counted_keys(block)
     counted = block if block.weights is None else block.take(np.flatnonzero(block.weights > 0))
-    return bottom_of(keys, counted, most)
+    return bottom_of(exact_keys(keys, counted.logits) if exact else keys, counted, most)
+
+
+def exact_keys(keys: Keys, logits: Floats) -> Keys:
+    """Return keys that tell apart rows which are not equal to the last bit, in the same folds.
+
+    Keys are blind to rounding, and scores of one dimension share them by the dozen: as one row they would judge a fit
+    with the spread of far fewer rows than they are.
+    """
+    step = max(1, _HASHED // logits.shape[1])
+    hashes = [bit_hash(logits[first : first + step]) for first in range(0, len(logits), step)]
+    with np.errstate(over="ignore"):
+        mixed = (keys ^ np.concatenate([keys[:0], *hashes])) * _ODD
+        mixed ^= mixed >> np.uint64(31)
+        return np.minimum(mixed, ~_FOLDS) // _FOLDS * _FOLDS + keys % _FOLDS
 
 
 def bottom_of(keys: NDArray[np.uint64], block: Block, most: int, end: int | None = None) -> Bottom:

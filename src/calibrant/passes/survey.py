@@ -16,11 +16,10 @@ import numpy as np
 from ..types import Integers
 from .block import Block
 from .folds import Keys, cell_counts, counted_keys
-from .sample import Bottom, bit_hash, bottom_of
+from .sample import Bottom, bottom_of, exact_keys
 from .view import Counts, column_weights
 
-_ODD = np.uint64(0xBF58476D1CE4E5B9)  # an odd multiplier that mixes well (of splitmix64)
-_FIRST = (5, 10)  # numbers of folds of which the first is held out where there are many rows
+_FIRST = (5, 10)  # numbers of folds of which the first is held out where there are many rows: `exact_keys` knows them
 
 
 _COPIES = 4  # times their size that samples take at most, as measured
@@ -69,10 +68,10 @@ class Survey:
     def known(self) -> Known:
         """What the pass has found out."""
         folds = {
-            count: Known(own, None, _chosen(self.held, count, inside=True))
+            count: Known(own, judging=_chosen(self.held, count, inside=True))
             for count, own in zip(_FIRST, self.firsts, strict=True)
         }
-        return Known(self.counts, self.cells, self.sample, folds)
+        return Known(self.counts, self.cells, self.sample, None, folds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +86,8 @@ class Known:
         Rows by cell of their keys.
     sample : Bottom or None
         The rows of the smallest keys.
+    judging : Bottom or None
+        The rows of the smallest exact keys, where these are rows held out.
     folds : mapping of int to Known
         The first of so many folds, where a row's fold is its key modulo their number.
     """
@@ -94,13 +95,15 @@ class Known:
     counts: Counts
     cells: Integers | None = None
     sample: Bottom | None = None
+    judging: Bottom | None = None
     folds: Mapping[int, Known] = field(default_factory=dict)
 
-    def pilot(self, rows: int, n_classes: int) -> Block | None:
-        """Return the rows of the ``rows`` smallest keys, or None where fewer are known."""
-        if self.sample is None or not self.sample.covers(min(rows, int(self.counts[1].sum()))):
+    def pilot(self, rows: int, n_classes: int, *, exact: bool = False) -> Block | None:
+        """Return the rows of the ``rows`` smallest keys, or exact keys, or None where fewer are known."""
+        sample = self.judging if exact else self.sample
+        if sample is None or not sample.covers(min(rows, int(self.counts[1].sum()))):
             return None
-        return self.sample.block(rows, n_classes)
+        return sample.block(rows, n_classes)
 
     def first_fold(self, count: int, *, inside: bool) -> Known | None:
         """Return what is known of the first of ``count`` folds, or of all others."""
@@ -110,7 +113,7 @@ class Known:
             return self.folds[count]
         sample = None if self.sample is None else _chosen(self.sample, count, inside=False)
         own = self.folds[count].counts
-        return Known((self.counts[0] - own[0], self.counts[1] - own[1]), None, sample)
+        return Known((self.counts[0] - own[0], self.counts[1] - own[1]), sample=sample)
 
 
 def survey_of(block: Block, size: SampleSize, before: Survey | None = None) -> Survey:
@@ -126,21 +129,8 @@ def survey_of(block: Block, size: SampleSize, before: Survey | None = None) -> S
         firsts,
         cell_counts(block),
         bottom_of(keys, counted, size.rows, ends[0]),
-        bottom_of(_exact_keys(keys[held], judging), judging, size.held, ends[1]),
+        bottom_of(exact_keys(keys[held], judging.logits), judging, size.held, ends[1]),
     )
-
-
-def _exact_keys(keys: Keys, block: Block) -> Keys:
-    """Return keys that tell apart rows which are not equal to the last bit, in the same folds.
-
-    Keys are blind to rounding, and scores of one dimension share them by the dozen: as one row they would judge a fit
-    with the spread of far fewer rows than they are.
-    """
-    last = np.uint64(_FIRST[-1])
-    with np.errstate(over="ignore"):
-        mixed = (keys ^ bit_hash(block.logits)) * _ODD
-        mixed ^= mixed >> np.uint64(31)
-        return np.minimum(mixed, ~last) // last * last + keys % last
 
 
 def _rows_of_first(block: Block, keys: Keys, count: int) -> Block:

@@ -41,7 +41,7 @@ def together(data: Data, searches: Sequence[Callable[[Data], Any]]) -> list[Any]
 
     def begun(number: int) -> Callable[[], Any]:
         own = replace(data, engine=PassEngine(_Asking(conductor, number), engine.views))
-        own.__dict__.update(_plans=data._plans, _pilots=data._pilots)  # what is known already
+        own.__dict__.update(_plans=data._plans, _pilots=data._pilots, _kept=data._kept)  # what is known
         return lambda: searches[number](own)
 
     return conductor.conduct([begun(number) for number in range(len(searches))])

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...arrays import log_odds
+from ...arrays import log_odds, softmax
 from ...calibrator import Calibrator
 from ...errors import InvalidInput
+from ...fits.judge import FOLDS, cross_validate, one_fold_tells
 from ...fits.report import FitReport
 from ...formulas import Term, as_rows
 from ...formulas import log_odds as log_odds_formula
-from ...passes import Data
+from ...passes import Data, together
 from ...types import Floats, Integers
 from .stack import ColumnStack, Stack
 
@@ -84,6 +85,24 @@ class BinaryMap(Calibrator):
         return self._fit_groups(data, groups), self._fit_groups(data.without(0, HELD_OUT), groups)
 
     # Shared ---------------------------------------------------------------------------------------------------
+
+    def fit_data(self, data: Data, *, check: bool = False) -> FitReport:
+        """Fit on validated rows; ``check`` fills in the held-out losses.
+
+        Where many rows are not in memory, the fit that one fold judges shares the passes of the fit on all of them.
+        """
+        apart = check and not data.in_memory and not self._has_folds and one_fold_tells(data)
+        if not apart or not 0 < data.only(0, FOLDS).total_weight < data.total_weight:
+            return super().fit_data(data, check=check)
+        fit = super().fit_data
+        report, after = together(data, [fit, lambda rows: self._fit_copy(rows.without(0, FOLDS))])
+        self.fit_report_ = cross_validate(report, data, lambda _: after, softmax)
+        return self.fit_report_
+
+    @property
+    def _has_folds(self) -> bool:
+        """Whether what a fit on many rows learns from tells the first fold from the others."""
+        return False
 
     def _copies(self, learnt: list[Learnt]) -> list[BinaryMap]:
         blank = self.unfitted()

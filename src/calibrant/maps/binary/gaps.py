@@ -56,7 +56,7 @@ def gaps_of_groups(data: Data, groups: Integers, resolution: float) -> Gaps:
     """
     scores, owners, weights = data.reduce(partial(positives, groups=groups)).columns
     known = _distinct(scores, weights, owners, int(groups.max()) + 1, resolution)
-    return data.reduce(partial(negatives, groups=groups, known=known))
+    return _negatives(data, groups, known)
 
 
 def gaps_apart(data: Data, groups: Integers, resolution: float, folds: int) -> tuple[Gaps, Gaps]:
@@ -68,8 +68,8 @@ def gaps_apart(data: Data, groups: Integers, resolution: float, folds: int) -> t
     count = int(groups.max()) + 1
     known = _distinct(scores, weights, owners, count, resolution)
     part = _distinct(scores, weights, owners, count, resolution, outside)
-    without = rest.reduce(partial(negatives, groups=groups, known=part))
-    return held.reduce(partial(negatives, groups=groups, known=known)) + without, without
+    without = _negatives(rest, groups, part)
+    return _negatives(held, groups, known) + without, without
 
 
 def positives(block: Block, groups: Integers) -> Rows:
@@ -83,6 +83,13 @@ def positives(block: Block, groups: Integers) -> Rows:
 def label_log_odds(block: Block) -> Floats:
     """Return the log-odds of each row's label."""
     return _core.label_log_odds(block.logits, block.labels, get_threads())
+
+
+def _negatives(data: Data, groups: Integers, known: tuple[Any, ...]) -> Gaps:
+    """Return the gaps of all negatives; nothing that holds scores is sent where the rows are one block in memory."""
+    if data.block is not None:
+        return negatives(data.block, groups, known)
+    return data.reduce(partial(negatives, groups=groups, known=known))
 
 
 def negatives(block: Block, groups: Integers, known: tuple[Any, ...]) -> Gaps:

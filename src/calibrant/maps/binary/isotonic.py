@@ -15,13 +15,14 @@ from ...fits.judge import mean_losses
 from ...fits.report import FitReport
 from ...invariants import Values
 from ...parameters import Number, OneOf
-from ...passes import Data
+from ...passes import Data, in_memory
 from ...traits import Traits
 from ...types import Array, Floats, Integers
 from .base import HELD_OUT, BinaryMap, Learnt
 from .gaps import Gaps, gaps_apart, gaps_of_groups
 from .stack import CurveStack
 
+_FETCHED = 1 << 22  # scores that are brought into memory to be sorted: 32 MB
 _CLOSEST = 1e-15  # scikit-learn takes probabilities within this of one another for one
 
 
@@ -30,10 +31,10 @@ class Isotonic(BinaryMap):
 
     Between steps the answer is interpolated linearly in the raw probability, and constant beyond the first and the last
     score, as scikit-learn does. The fit never sorts all scores: a rise can only lie right before a positive, so the
-    sorted positives and the weight and largest of the negatives between neighbours determine it. Rows that are not in
-    memory are pooled as fine cells instead (`calibrant.cells.fine.cells_of_groups`): a step then begins in the middle
-    of a cell, which holds 1/F of the scores and of the positives of its classes or less, and so much of either a step's
-    answer may be off; F is 2¹⁵ for up to 32 groups of classes, 2²⁰/G for more.
+    sorted positives and the weight and largest of the negatives between neighbours determine it. More than four million
+    scores that are not in memory are pooled as fine cells instead (`calibrant.cells.fine.cells_of_groups`): a step then
+    begins in the middle of a cell, which holds 1/F of the scores and of the positives of its classes or less, and so
+    much of either a step's answer may be off; F is 2¹⁵ for up to 32 groups of classes, 2²⁰/G for more.
 
     Parameters
     ----------
@@ -98,12 +99,14 @@ class Isotonic(BinaryMap):
         return self.strict
 
     def _learn(self, data: Data, groups: Integers) -> list[Learnt]:
+        data = _fetched(data)
         if not data.in_memory:
             return self._learnt_from_cells(cells_of_groups(data, groups), data.dtype)
         gaps = gaps_of_groups(data, groups, self._resolution)
         return self._learnt_from(gaps)
 
     def _fit_groups_apart(self, data: Data, groups: Integers) -> tuple[list[BinaryMap], list[BinaryMap]]:
+        data = _fetched(data)
         if not data.in_memory:
             found = [self._learnt_from_cells(cells, data.dtype) for cells in cells_apart(data, groups, HELD_OUT)]
             return self._copies(found[0]), self._copies(found[1])
@@ -197,3 +200,8 @@ def _cells(gaps: Gaps) -> tuple[Any, ...]:
     kept = weights > 0
     groups = np.repeat(np.arange(count), np.diff(gaps.starts) + 1)[kept]
     return sums[kept], weights[kept], first[kept], last[kept], np.searchsorted(groups, np.arange(count + 1))
+
+
+def _fetched(data: Data) -> Data:
+    """Return the rows, where they are elsewhere and few, in memory: there scores equal but for rounding are found."""
+    return in_memory(data.rows()) if not data.in_memory and data.size <= _FETCHED else data

@@ -12,7 +12,7 @@ from scipy.special import logit
 from ... import _core
 from ...fits.report import FitReport
 from ...fits.solvers.newton import Sums, newton
-from ...passes import Block, Data
+from ...passes import Block, Data, together
 from ...threads import get_threads
 from ...types import Array, Integers, Mask
 from ._regression import smooth_pair
@@ -70,10 +70,13 @@ class LogisticProblem:
 
     def __call__(self, values: Array, wanted: Mask) -> Sums:
         """One pass: loss, gradient and Hessian in the basis of every group that is wanted; zeros for the others."""
+        return self._sums_of(self.data, values, wanted)
+
+    def _sums_of(self, data: Data, values: Array, wanted: Mask) -> Sums:
         groups = np.where((self.groups >= 0) & wanted[self.groups], self.groups, -1)
         two = not np.array_equal(self.basis[0], self.basis[1])
         coefficients = np.ascontiguousarray(values @ self.basis.T)
-        found = self.data.reduce(
+        found = data.reduce(
             partial(logistic_sums, groups=groups, coefficients=coefficients, targets=self.targets, two_slopes=two)
         )
         basis = self.basis if two else self.basis[1:]
@@ -92,14 +95,14 @@ class LogisticProblem:
         values[:, -1] = margin
         return values, self.totals * np.logaddexp(0, margin) - expected * margin
 
-    def _begin(self) -> Array:
-        """Return where to begin: the scores as they are, or the optimum on a pilot where passes cost."""
+    def _begin(self) -> list[Array]:
+        """Return the scores as they are, and where to begin if not there: the optimum on a pilot where passes cost."""
         if self.data.in_memory:
-            return self.start
+            return [self.start]
         pilot = copy(self)
         pilot.data = self.data.surveyed(_PILOT_ROWS)
         found = pilot.solve()
-        return np.where(found.converged[:, None], found.values, self.start)
+        return [self.start, np.where(found.converged[:, None], found.values, self.start)]
 
     def solve(self, start: Array | None = None) -> Found:
         """Newton from the scores as they are, or from ``start``.
@@ -107,11 +110,13 @@ class LogisticProblem:
         Where the best constant beats the start, the scores say less than nothing, or are so large that Newton sees no
         curvature: there it starts anew from the constant.
         """
-        start = self._begin() if start is None else start
-        sums = self(start, np.ones(len(start), dtype=bool))
-        before, passes = sums.value, 1
+        begin = self._begin() if start is None else [start]
+        every = np.ones(len(self.start), dtype=bool)
+        known = together(self.data, [partial(self._sums_of, values=values, wanted=every) for values in begin])
+        start, sums = begin[-1], known[-1]
+        before, passes = known[0].value, 1
         flat, loss = self.constants()
-        hopeless = loss < before
+        hopeless = loss < sums.value
         if hopeless.any():
             start = np.where(hopeless[:, None], flat, start)
             pairs = zip(self(start, hopeless), sums, strict=True)

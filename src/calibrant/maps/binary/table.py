@@ -9,9 +9,9 @@ import numpy as np
 from scipy.special import xlogy
 
 from ... import _core
-from ...cells.fine import FineCells, cells_apart, cells_of_groups
+from ...cells.fine import Apart, FineCells, cells_apart, cells_in_folds, cells_of_groups
 from ...cells.one_score import cells_of_one_score
-from ...fits.judge import FOLDS, Comparison, judged
+from ...fits.judge import FOLDS, Comparison, judged, one_fold_tells
 from ...fits.report import FitReport
 from ...formulas import Term
 from ...invariants import Values
@@ -34,25 +34,29 @@ class CellMap(BinaryMap):
     def _learnt_from(self, cells: FineCells, dtype: Any) -> Learnt:
         raise NotImplementedError
 
+    @property
+    def _has_folds(self) -> bool:
+        return True
+
     def _learnt_untold(self, cells: FineCells, data: Data) -> Learnt:
         """Learn from the cells of two classes for a map whose own losses nobody asks for."""
         (learnt,) = self._learn_cells(iter([cells]), data, SECOND)
         return learnt
 
     def _learn(self, data: Data, groups: Integers) -> list[Learnt]:
-        parts = cells_of_one_score(data, FOLDS) if np.array_equal(groups, SECOND) else None
+        asked = np.array_equal(groups, SECOND) and not (data.in_memory and data.one_score is None)
+        parts = _in_folds(data) if asked else None  # where they cost as little as the cells of all rows
         cells = cells_of_groups(data, groups) if parts is None else iter([parts.whole])
         return self._learn_cells(cells, data, groups)
 
     def _judged(self, report: FitReport, data: Data) -> FitReport:
-        parts = cells_of_one_score(data, FOLDS)
+        """Judge the fit by all rows of the first fold of many, each at the middle of its cell."""
+        parts = _in_folds(data)
         if parts is None:
             return super()._judged(report, data)
-        positives = parts.rest.outcomes.sum()
-        weights = np.array([parts.rest.weights.sum() - positives, positives])
-        rest = data.without_first(FOLDS, (weights, weights.astype(np.int64)))
+        rest = _without_first(data, parts)
         (fitted,) = self._copies([self._learnt_untold(parts.rest, rest)])
-        return judged(report, _compared(parts.held, fitted, data.dtype), rest.total_weight)
+        return judged(report, _compared(parts, fitted, data.dtype), rest.total_weight)
 
     def _fit_groups_apart(self, data: Data, groups: Integers) -> tuple[list[BinaryMap], list[BinaryMap]]:
         whole, rest = cells_apart(data, groups, HELD_OUT)
@@ -130,8 +134,25 @@ class TableStack(Stack):
         return out
 
 
-def _compared(held: FineCells, fitted: BinaryMap, dtype: Any) -> Comparison:
-    """Return the losses of the scores and of a map on rows of weight one that it was not fitted on, by their cells."""
+def _in_folds(data: Data) -> Apart | None:
+    """Return the cells of many rows of two classes, the first fold's apart; None of fewer rows."""
+    if not one_fold_tells(data):
+        return None
+    return cells_of_one_score(data, FOLDS) or data.kept(cells_in_folds, FOLDS)
+
+
+def _without_first(data: Data, parts: Apart) -> Data:
+    """Return all rows but the first fold, whose logits are not made unless something asks for them."""
+    if data.one_score is None:
+        return data.without(0, FOLDS)
+    positives = parts.rest.outcomes.sum()
+    weights = np.array([parts.rest.weights.sum() - positives, positives])
+    return data.without_first(FOLDS, (weights, weights.astype(np.int64)))
+
+
+def _compared(parts: Apart, fitted: BinaryMap, dtype: Any) -> Comparison:
+    """Return the losses of the scores and of a map on the first fold, which it was not fitted on, by its cells."""
+    held = parts.held
     happened = held.outcomes > 0
     missed = held.weights > held.outcomes
     second = fitted._map_scores(held.scores.astype(dtype))
@@ -139,8 +160,9 @@ def _compared(held: FineCells, fitted: BinaryMap, dtype: Any) -> Comparison:
     before = np.concatenate([wrong[missed], (wrong - held.scores)[happened]])
     with np.errstate(divide="ignore"):
         after = -np.log(np.concatenate([(1 - second)[missed], second[happened]]).astype(np.float64))
-    counts = np.concatenate([(held.weights - held.outcomes)[missed], held.outcomes[happened]])
-    return Comparison.of_counts(before, after, counts)
+    sums = (held.weights, held.outcomes), parts.squares.T
+    weights, squares = (np.concatenate([(all_ - own)[missed], own[happened]]) for all_, own in sums)
+    return Comparison.of_sums(before, after, weights, squares)
 
 
 def _side_by_side(maps: list[TableMap]) -> tuple[Array, Array]:
