@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.exports.export_cases import ALL, fitted, hard_rows, problem, quietly, tolerance
+from tests.exports.export_cases import ALL, MASKED, fitted, hard_rows, masked, problem, quietly, tolerance
 
 from calibrant import Binning, CalibrantError, Chain, Isotonic, OneVsRest, PlattScaling, TemperatureScaling, make
 from calibrant.exports import describe, onnx_model
@@ -41,14 +41,23 @@ def test_probabilities_with_exact_zeros(name):
     np.testing.assert_allclose(answer, calibrator.predict_proba(rows), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["ts", "platt", "vector", "irova"])
+@pytest.mark.parametrize("name", MASKED)
 def test_masked_classes_stay_impossible(name):
-    z, y = hard_rows("ts")[:60], np.arange(60) % 4
-    calibrator = quietly(make(name, saturated="exact"), z, y)
-    z[:, 2] = -np.inf
+    calibrator, z = masked(name)
     answer = run(onnx_model(describe(calibrator), dtype="float64"), z)
-    assert (answer[:, 2] == 0).all()
+    assert (answer[np.isneginf(z)] == 0).all()
     np.testing.assert_allclose(answer, calibrator.predict_proba(z), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+@pytest.mark.parametrize("temperature", [1 - 1e-6, 1 + 1e-14, 1 + 1e-6, 1 + 5e-5])
+def test_masked_classes_of_a_temperature_next_to_one(temperature, kind):
+    z, y = problem(kind)
+    calibrator = quietly(make("ts", saturated="exact"), z, y)
+    calibrator.temperature_ = temperature
+    rows = np.where(np.arange(4) == 2, -np.inf, 1e4 * z[:60]).astype(kind)
+    answer = run(onnx_model(describe(calibrator), dtype=kind), rows)
+    np.testing.assert_allclose(answer, calibrator.predict_proba(rows), rtol=0, atol=tolerance("ts", kind))
 
 
 @pytest.mark.parametrize("kind", ["float32", "float64"])

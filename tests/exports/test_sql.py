@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.exports.export_cases import fitted, hard_rows, quietly
+from tests.exports.export_cases import MASKED, fitted, hard_rows, masked, quietly
 
 from calibrant import CalibrantError, make
 
@@ -67,6 +67,18 @@ def test_a_column_a_class_is_a_view(name):
     rows.execute("create view v as " + calibrator.to_sql(["a", "b", "c", "d"], table="t", keep=["id"]))
     found = rows.execute("select p_0, p_1, p_2, p_3 from v order by id").fetchall()
     np.testing.assert_allclose(np.array(found), calibrator.predict_proba(z), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", [name for name in MASKED if name != "blend"])
+def test_masked_classes_stay_impossible(name):
+    calibrator, z = masked(name)
+    rows = duckdb.connect()
+    rows.execute("create table t(id integer, a double, b double, c double, d double)")
+    rows.executemany("insert into t values (?, ?, ?, ?, ?)", [(i, *map(float, row)) for i, row in enumerate(z)])
+    query = calibrator.to_sql(["a", "b", "c", "d"], table="t", keep=["id"])
+    found = np.array(rows.execute(f"select p_0, p_1, p_2, p_3 from ({query}) order by id").fetchall())
+    assert (found[np.isneginf(z)] == 0).all()
+    np.testing.assert_allclose(found, calibrator.predict_proba(z), rtol=0, atol=1e-12)
 
 
 def test_a_long_map_of_one_score_is_a_query():

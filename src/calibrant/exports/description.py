@@ -87,7 +87,7 @@ def _of_scores(calibrator: Calibrator, given: Term, one_score: bool, bare: bool)
     if calibrator.saturated != "exact" and hasattr(calibrator, "zero_") and not (bare and one_score):
         z = read_zeros(z, calibrator.zero_).rounded()
     p = calibrator._formula(z)
-    if calibrator.saturated == "exact" and not bare:
+    if calibrator.saturated == "exact" and not (bare and one_score):
         p = masked_out(p, z)
     learnt = calibrator.traits.parameters != "0"  # what has learnt nothing keeps ties as they are
     return keep_top(p, z) if calibrator.traits.preserves_accuracy and learnt and not bare else p

@@ -91,10 +91,10 @@ class OnnxGraph:
         formula = self.description.formula
         for node in formula.nodes:
             inputs = [self.names[i] for i in node.inputs]
-            rest = self._beyond_one(node)
-            if rest is not None:
-                more = self.node("Mul", [inputs[0], self.number(rest)])
-                self.names.append(self.node("Add", [inputs[0], more]))
+            double = self._twice_next_to_one(node)
+            if double is not None:
+                half = self.node("Mul", [inputs[0], self.number(0.5)])
+                self.names.append(self.node("Mul", [half, self.number(double)]))
             elif node.op in _SAME:
                 self.names.append(self.node(_SAME[node.op], inputs))
             elif node.op in _ROWS:
@@ -104,12 +104,15 @@ class OnnxGraph:
         out = self.names[formula.output]
         self.nodes.append(self.helper.make_node("Cast", [out], [self.output_name], to=self._kind(self.outside)))
 
-    def _beyond_one(self, node: Node) -> float | None:
-        """Return c - 1 of a product with a number c that is next to one: onnxruntime leaves such products out."""
+    def _twice_next_to_one(self, node: Node) -> float | None:
+        """Return 2c of a product with a number c that is next to one: onnxruntime leaves such products out.
+
+        Half of a number times 2c rounds as its product with c does, and infinity stays what it is, unlike in a sum.
+        """
         if node.op != "mul":
             return None
         values = self.description.formula.nodes[node.inputs[1]].values.get("values", np.zeros(0))
-        return float(values[0]) - 1.0 if values.size == 1 and 0 < abs(values[0] - 1.0) < _NEXT_TO_ONE else None
+        return 2.0 * float(values[0]) if values.size == 1 and 0 < abs(values[0] - 1.0) < _NEXT_TO_ONE else None
 
     def proto(self) -> Any:
         """Return the graph."""

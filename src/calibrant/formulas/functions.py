@@ -89,10 +89,10 @@ def _floor(z: Term) -> Term:
 
 
 def finite_logs(p: Term, z: Term) -> Term:
-    """Return log p, floored where it is the logarithm of zero, but -inf where the logit was."""
+    """Return log p, floored where it is the logarithm of zero, but -inf where the logit was as well."""
     logs = p.log()
-    raised = logs.equals(-np.inf).where(_floor(logs), logs)
-    return raised if z.width != p.width else z.equals(-np.inf).where(-np.inf, raised)
+    floor = _floor(logs) if z.width != p.width else z.equals(-np.inf).where(-np.inf, _floor(logs))
+    return logs.equals(-np.inf).where(floor, logs)
 
 
 def masked_out(p: Term, z: Term) -> Term:

@@ -121,7 +121,7 @@ def finite_logs(
     *,
     keeps_top: bool = False,
 ) -> Floats:
-    """Return log(share · p + level), `floored` where that is the logarithm of zero, but -inf where the logit was.
+    """Return log(share · p + level), `floored` where that is the logarithm of zero, but -inf where the logit was too.
 
     ``keeps_top``: of what is between, see `calibrant.arrays.keep_top`. Logits of another shape than p are embeddings.
     """
