@@ -10,6 +10,7 @@ from tests.conftest import overconfident
 from calibrant import MultiLabel, PlattScaling, compare, load, make, measure, scan
 from calibrant.arrays import softmax
 from calibrant.errors import InvalidInput
+from calibrant.files import read
 from calibrant.metrics import nll
 from calibrant.monitoring import OnlineRecalibrator
 from calibrant.validation import as_labels
@@ -218,3 +219,45 @@ def test_a_number_that_pandas_says_is_missing_is_told_by_its_row() -> None:
     frame.iloc[7, 1] = pandas.NA
     with pytest.raises(InvalidInput, match="NaN; seen: first in row 7"):
         make("ts").fit(frame, WORDS)
+
+
+@pytest.mark.parametrize("columns", [["p_True", "p_False"], ["true", "false"], ["p_1", "p_0"]])
+@pytest.mark.parametrize("kind", [bool, int])
+def test_columns_name_truth_values(columns: list[str], kind: type) -> None:
+    risk = np.random.default_rng(0).random(400)
+    y = (np.random.default_rng(1).random(400) < risk).astype(kind)
+    frame = pandas.DataFrame(np.stack([risk, 1 - risk], axis=1), columns=columns)
+    fitted = make("vector", inputs="probabilities").fit(frame, y)
+    assert fitted.classes_.tolist() == [1, 0]
+    expected = make("vector", inputs="probabilities").fit(frame[columns[::-1]].to_numpy(), y)
+    np.testing.assert_allclose(fitted.predict_proba(frame)[:, 0], expected.predict_proba(risk)[:, 1], atol=1e-9)
+    streamed = make("vector", inputs="probabilities").fit(
+        scan(lambda: [frame[i::2].assign(label=y[i::2]) for i in range(2)], scores=columns)
+    )
+    np.testing.assert_allclose(streamed.predict_proba(frame), fitted.predict_proba(frame), atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.parquet", "rows.jsonl"])
+def test_columns_of_files_name_truth_values(name: str, tmp_path: Path) -> None:
+    risk = np.random.default_rng(0).random(200)
+    frame = pandas.DataFrame(
+        {"p_True": risk, "p_False": 1 - risk, "label": risk > np.random.default_rng(1).random(200)}
+    )
+    path = tmp_path / name
+    if name.endswith("csv"):
+        frame.to_csv(path, index=False)
+    elif name.endswith("parquet"):
+        frame.to_parquet(path)
+    else:
+        frame.to_json(path, orient="records", lines=True)
+    assert read(path).classes.tolist() == [1, 0]
+    assert make("ts", inputs="probabilities").fit(scan(path)).classes_.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("columns", [["p_healthy", "p_sick"], ["well risk", "risk of illness"]])
+def test_columns_that_name_a_label_at_another_place_are_refused(columns: list[str]) -> None:
+    with pytest.raises(InvalidInput, match="name some labels, but not all"):
+        make("ts").fit(pandas.DataFrame(Z[:, :2], columns=columns), np.array(["well", "sick"])[Y.clip(max=1)])
+    z = pandas.DataFrame(Z[:, :2], columns=["first", "second"])
+    fitted = make("ts").fit(z, np.array(["sick", "well"])[Y.clip(max=1)])
+    assert fitted.classes_.tolist() == ["sick", "well"]  # such names say nothing

@@ -80,6 +80,7 @@ def masked(name):
     only[0, 1] = 0.0
     return calibrator, np.concatenate([z[:60], only])
 
+
 UNIT = 2.0**-24  # what float32 numbers just below one are apart
 SHIPPING = Path(__file__).resolve().parents[2] / "docs" / "shipping.md"
 

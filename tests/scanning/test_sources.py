@@ -181,3 +181,34 @@ def test_damaged_files_are_refused_or_read_in_blocks(tmp_path, kind):
         path.write_bytes(readers._damaged(rng, readers.whole(kind)))
         with contextlib.suppress(CalibrantError):
             make("ts").fit(calibrant.scan(path))
+
+
+@pytest.mark.parametrize(
+    ("batch", "named"),
+    [
+        ({"probs": softmax(Z), "logits": Z, "label": Y}, {"scores": "logits"}),
+        ({"logits": Z, "label": Y[::-1], "truth": Y}, {"label": "truth"}),
+        ({"label": Y, "logits": Z, "y": Y[::-1]}, {"scores": "logits", "label": "label"}),
+        ({"logits_val": Z, "labels_val": Y, "logits_test": -Z, "labels_test": Y[::-1]}, {"part": "val"}),
+    ],
+)
+def test_of_batches_with_names_the_user_says_which_count(batch, named):
+    fitted = make("ts").fit(calibrant.scan(lambda: [batch], **named))
+    np.testing.assert_allclose(fitted.temperature_, PLAIN, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("batch", "named", "words"),
+    [
+        ({"logits": Z, "label": Y}, {"scores": "logit"}, "has no key 'logit'"),
+        ({"logits": Z, "label": Y}, {"label": "truth"}, "has no key 'truth'"),
+        ({"logits": Z, "label": Y}, {"weight": "w"}, "has no key 'w'"),
+        ({"logits": Z, "probs": Z, "label": Y}, {}, "several scores; seen: logits, probs"),
+        ({"logits": Z, "label": Y, "y": Y}, {}, "several labels; seen: label, y; hint: name the one: label="),
+        ({"label": Y}, {}, "has no scores; seen: label"),
+        ((Z, Y), {"weight": "w"}, "is a tuple, whose parts have no names; seen: weight='w'"),
+    ],
+)
+def test_names_that_batches_do_not_have_are_refused(batch, named, words):
+    with pytest.raises(CalibrantError, match=words):
+        make("ts").fit(calibrant.scan(lambda: [batch], **named))

@@ -255,7 +255,8 @@ def _classes(
     # Labels that are of the kind of the names are names; integers beside names in words are positions.
     by_name = named is not None and isinstance(named[0], str) == (values.dtype.kind in "OU")
     positions = list(range(len(named))) if embedded and named is not None else None
-    _, classes = as_labels(values, k, len(values), classes=named if by_name else positions, name=name)
+    columns = None if named is None or embedded else tuple(map(str, named))  # they may name truth values
+    _, classes = as_labels(values, k, len(values), named if by_name else positions, columns, name)
     return classes, [str(c) for c in (named if named is not None else classes.tolist())]
 
 

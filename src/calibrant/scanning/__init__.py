@@ -38,9 +38,9 @@ def scan(
     source : path, pattern or list of paths; callable; frame; stream
         Files: Parquet, Arrow, .npy and .npz (mapped, or streamed where they are compressed), .csv, .tsv and .jsonl; a
         directory is all files in it. A function without arguments that starts batches anew each time it is called,
-        (scores, labels) or (scores, labels, weights), as a generator function or ``lambda: loader`` does. Arrays, also
-        mapped ones. A pyarrow dataset or table, a polars LazyFrame, a DuckDB relation, whatever has
-        ``__arrow_c_stream__``; a Dask array or DataFrame, a Spark DataFrame.
+        (scores, labels) or (scores, labels, weights), mappings or frames whose names say what is what, as a generator
+        function or ``lambda: loader`` does. Arrays, also mapped ones. A pyarrow dataset or table, a polars LazyFrame, a
+        DuckDB relation, whatever has ``__arrow_c_stream__``; a Dask array or DataFrame, a Spark DataFrame.
     scores : str or list of str, optional
         A list column, or K columns by their names, a prefix or a pattern such as ``"p_*"``. By default what the names
         of the columns say, as for files that are read whole.

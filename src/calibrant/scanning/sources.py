@@ -12,8 +12,8 @@ import numpy as np
 
 from ..errors import InvalidInput
 from ..files.arrow_tables import pyarrow_module
-from ..files.pieces import Names
-from ..files.roles import SCORE_ROLES, role_of
+from ..files.pieces import Names, listed, named_pieces
+from ..files.roles import SCORE_ROLES
 from ..files.scanned import file_source
 from ..files.scanned.tables import record_batches
 from ..passes.batch import Batch, Origin, rows_in
@@ -21,6 +21,7 @@ from ..validation import as_array
 from .looking import Source
 from .spilling import spilled
 
+_NAMED_BY = {"scores": "scores", "labels": "label", "weights": "weight", "groups": "group"}  # arguments of `scan`
 _AGAIN = "scan needs something that starts the batches anew, as a fit reads them more than once"
 
 
@@ -131,21 +132,36 @@ def _of_tuple(batch: Any, number: int, first: int, names: Names) -> Batch:
             f"batch {number} of the scan is not (scores, labels) or (scores, labels, weights)",
             seen=type(batch).__name__ if not isinstance(batch, (tuple, list)) else f"{len(batch)} parts",
         )
+    told = [f"{word}={getattr(names, role)!r}" for role, word in _NAMED_BY.items() if getattr(names, role) is not None]
+    if told:
+        raise InvalidInput(
+            f"batch {number} of the scan is a {type(batch).__name__}, whose parts have no names",
+            seen=", ".join(told),
+            hint="leave that out, or yield mappings or frames",
+        )
     return Batch(batch[0], batch[1], batch[2] if len(batch) == 3 else None, origin=origin)
 
 
 def _of_mapping(batch: Mapping[str, Any], origin: Origin, names: Names) -> Batch:
     """Return a batch from named arrays: what the user named counts, then what the names say."""
-    found: dict[str, Any] = {}
-    for key in batch:
-        said = role_of(str(key))
-        role = next((role for role in ("scores", "labels", "weights", "groups") if getattr(names, role) == key), None)
-        role = role or ("scores" if said and said[0] in SCORE_ROLES else said[0] if said else None)
-        if role in ("scores", "labels", "weights", "groups"):
-            found.setdefault(role, batch[key])
-    if "scores" not in found:
-        raise InvalidInput(f"{origin.name} of the scan has no scores", seen=", ".join(map(str, batch)))
-    return Batch(**found, origin=origin)
+    keys = {str(key): key for key in batch}
+    chosen: dict[str, str] = {}
+    for key, (said, part) in named_pieces(origin.name, list(keys), names).items():
+        role = "scores" if said in SCORE_ROLES else said
+        if part not in ("", names.part):
+            continue
+        if role in chosen:
+            raise InvalidInput(
+                f"{origin.name} of the scan has several {role}",
+                seen=listed([chosen[role], key]),
+                hint=f"name the one: {_NAMED_BY.get(role, role)}=…",
+            )
+        chosen[role] = key
+    if "scores" not in chosen:
+        raise InvalidInput(
+            f"{origin.name} of the scan has no scores", seen=listed(list(keys)), hint="name the key: scores=…"
+        )
+    return Batch(origin=origin, **{role: batch[keys[chosen[role]]] for role in _NAMED_BY if role in chosen})
 
 
 # Arrays ---------------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,9 @@ def as_labels(
     """Labels as column indices, and the classes in the order of the columns.
 
     The classes are, in this order of preference: the ones given; the column names of the frame that held the scores,
-    when every label is one of them (all columns may carry one prefix and suffix: ``p_ant``, ``p_bee``); 0 … K-1, when
-    every label is such an integer; False and True; the sorted distinct labels, when there are exactly K. A single
+    when every label is one of them (all columns may carry one prefix and suffix: ``p_ant``, ``p_bee``; of truth values
+    ``p_True`` and ``p_False``, or ``p_1`` and ``p_0``); 0 … K-1, when every label is such an integer; False and True;
+    the sorted distinct labels, when there are exactly K and no column names one of them at another place. A single
     column is the score of the second class, so that the one which it names comes second. Without a number of columns
     to fit (``k`` None, for embeddings) the classes are the ones given or the sorted distinct labels.
     """
@@ -38,6 +40,7 @@ def as_labels(
     if known is not None:
         return _positions(labels, known, name), known
     places, known = _unnamed(labels, k, name)
+    _refuse_other_places(known, columns)
     if alone and is_first_of_two(columns, known):
         return 1 - places, known[::-1]
     return places, known
@@ -108,9 +111,12 @@ def _named_classes(labels: NDArray[Any], columns: tuple[Any, ...]) -> NDArray[An
     distinct = set(labels.tolist())
     if distinct <= set(columns):
         return _plain(np.array(columns, dtype=object))
+    truth = _named_truth(labels, [str(c) for c in columns])
+    if truth is not None:
+        return truth
     names = without_affixes([str(c) for c in columns], [str(label) for label in distinct])
-    if names is None or labels.dtype.kind == "b":
-        return None if labels.dtype.kind in "iu" else _in_order_of(columns, distinct)
+    if names is None:
+        return _in_order_of(columns, distinct) if labels.dtype.kind == "U" else None
     if labels.dtype.kind not in "iu":
         return np.array(names) if labels.dtype.kind == "U" else None
     # A number inside a name may be any number: it is taken for the class if the columns are numbered 0 … K-1, in
@@ -123,10 +129,37 @@ def _named_classes(labels: NDArray[Any], columns: tuple[Any, ...]) -> NDArray[An
 
 
 def _in_order_of(columns: tuple[Any, ...], distinct: set[Any]) -> NDArray[Any] | None:
-    """The labels in the order of the columns that name them in other letters; truth values are two."""
-    known = [False, True] if distinct <= {False, True} else sorted(distinct, key=str)
+    """The labels in the order of the columns that name them in other letters."""
+    known = sorted(distinct, key=str)
     order = order_of(columns, known)
     return None if order is None else np.array(known)[np.argsort(order)]
+
+
+def _named_truth(labels: NDArray[Any], columns: list[str]) -> NDArray[Any] | None:
+    """The classes of two columns named true and false, or 1 and 0, where the labels are truth values, or 0 and 1."""
+    if labels.dtype.kind != "b" and not _are_places(labels, 2):
+        return None
+    for words in (["false", "true"], ["0", "1"]):
+        names = without_affixes([c.lower() for c in columns], words)
+        if len(columns) == 2 and names is not None:
+            return np.array([words.index(name) for name in names]).astype(labels.dtype)
+    return None
+
+
+def _refuse_other_places(distinct: NDArray[Any], columns: tuple[Any, ...] | None) -> None:
+    """Raise where labels in words would go by the alphabet, and a column that names one of them is at another place."""
+    if columns is None or len(columns) != len(distinct) or distinct.dtype.kind != "U":
+        return
+    names = [str(c) for c in columns]
+    for place, label in enumerate(distinct.tolist()):
+        word = re.compile(rf"(?<![^\W_]){re.escape(label)}(?![^\W_])", re.IGNORECASE)
+        named = [i for i, name in enumerate(names) if word.search(name)]
+        if len(named) == 1 and named[0] != place:
+            raise InvalidInput(
+                "the columns of the scores name some labels, but not all",
+                seen=f"columns {', '.join(names[:6])} for labels {_shorten(distinct)}",
+                hint="pass classes=[…] with the label of each column, in order, or rename the columns",
+            )
 
 
 def _label_array(y: Any, n: int, name: str) -> NDArray[Any]:
