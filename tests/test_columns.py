@@ -11,8 +11,9 @@ from calibrant import MultiLabel, PlattScaling, compare, load, make, measure, sc
 from calibrant.arrays import softmax
 from calibrant.errors import InvalidInput
 from calibrant.files import read
-from calibrant.metrics import nll
-from calibrant.monitoring import OnlineRecalibrator
+from calibrant.metrics import nll, state
+from calibrant.metrics.measuring import Measuring
+from calibrant.monitoring import Monitor, OnlineRecalibrator
 from calibrant.validation import as_labels
 from calibrant.validation.columns import column_order, order_of, without_affixes
 
@@ -261,3 +262,27 @@ def test_columns_that_name_a_label_at_another_place_are_refused(columns: list[st
     z = pandas.DataFrame(Z[:, :2], columns=["first", "second"])
     fitted = make("ts").fit(z, np.array(["sick", "well"])[Y.clip(max=1)])
     assert fitted.classes_.tolist() == ["sick", "well"]  # such names say nothing
+
+
+def test_what_has_seen_classes_takes_frames_in_any_order() -> None:
+    p = softmax(Z)
+    frame = pandas.DataFrame(p, columns=["p_ant", "p_bee", "p_cat"])
+    turned = frame[["p_cat", "p_ant", "p_bee"]]
+    known, mixed = (Measuring(resamples=19) for _ in range(2))
+    for measuring, second in ((known, frame), (mixed, turned)):
+        measuring.update(WORDS[:150], frame[:150]).update(WORDS[150:], second[150:])
+    assert mixed.finalise().figures["brier"].estimate == known.finalise().figures["brier"].estimate
+    states = [state("nll").update(WORDS[:150], frame[:150]).update(WORDS[150:], s[150:]) for s in (frame, turned)]
+    assert states[0].finalise() == states[1].finalise()
+    monitors = [Monitor().update(WORDS[:150], frame[:150]).update(WORDS[150:], s[150:]) for s in (frame, turned)]
+    assert monitors[0].log_e == monitors[1].log_e
+    one = Measuring(resamples=19).update(WORDS == "ant", pandas.DataFrame({"p_true": p[:, 0]}))
+    assert one.update(WORDS == "ant", pandas.DataFrame({"p_true": p[:, 0]})).finalise().n == 600
+
+
+def test_a_label_that_torch_leaves_out_is_no_class() -> None:
+    labels = np.where(Y == 1, -100, Y)
+    with pytest.raises(InvalidInput, match="-100, which torch leaves out"):
+        nll(labels, softmax(Z))
+    assert as_labels(labels, 3, len(labels), [0, -100, 2])[1].tolist() == [0, -100, 2]
+    assert as_labels(labels - 1, 3, len(labels))[1].tolist() == [-101, -1, 1]

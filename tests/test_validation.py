@@ -10,7 +10,7 @@ from sklearn.exceptions import DataConversionWarning
 from calibrant import CalibrationWarning, Identity, TemperatureScaling
 from calibrant.arrays import softmax
 from calibrant.errors import InvalidInput, InvalidType
-from calibrant.validation import as_array, as_labels, as_scores, as_weights, floored
+from calibrant.validation import as_array, as_labels, as_probabilities, as_scores, as_weights, floored
 
 Z = np.array([[1.0, -2.0, 0.5], [0.0, 3.0, 1.0], [2.0, 2.0, -1.0]])
 P = softmax(Z)
@@ -259,3 +259,13 @@ def test_the_door_is_quick():
         return perf_counter() - start
 
     assert min(seconds() for _ in range(50)) < 1e-3
+
+
+def test_percentages_are_recognised_also_where_they_are_small_or_of_classes() -> None:
+    few = np.linspace(0.1, 8, 50)
+    with pytest.raises(InvalidInput, match="percentages must be divided by 100"):
+        as_scores(few, "probabilities")
+    with pytest.raises(InvalidInput, match=r"log-odds$"):
+        as_scores(few - 4, "probabilities")
+    with pytest.raises(InvalidInput, match="divide percentages by 100"):
+        as_probabilities(np.array([[50.0, 49.0], [20.0, 80.0]]))

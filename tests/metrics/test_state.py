@@ -230,8 +230,8 @@ def test_measuring_in_blocks_is_measuring(rng):
 
 def test_measure_validates_once(rng, monkeypatch):
     calls = []
-    checked = forecasts.as_probabilities
-    monkeypatch.setattr(forecasts, "as_probabilities", lambda *a, **k: calls.append(1) or checked(*a, **k))
+    checked = forecasts.as_probabilities_of
+    monkeypatch.setattr(forecasts, "as_probabilities_of", lambda *a, **k: calls.append(1) or checked(*a, **k))
     p = rng.dirichlet(np.ones(3), 200)
     metrics.measure(rng.integers(0, 3, 200), p, resamples=50)
     assert len(calls) == 1

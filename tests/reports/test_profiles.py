@@ -44,8 +44,8 @@ def test_labels_have_their_table(tmp_path, rng):
 def test_a_report_checks_probabilities_few_times(tmp_path, rng, monkeypatch):
     """Once a map and split, and twice for each page: it was 643 times when every resample was checked."""
     calls = []
-    checked = forecasts.as_probabilities
-    monkeypatch.setattr(forecasts, "as_probabilities", lambda *a, **k: calls.append(1) or checked(*a, **k))
+    checked = forecasts.as_probabilities_of
+    monkeypatch.setattr(forecasts, "as_probabilities_of", lambda *a, **k: calls.append(1) or checked(*a, **k))
     z = rng.normal(size=(300, 3)) * 2
     y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
     found = calibrant.compare(z, y, methods=["identity", "ts", "ets"], inputs="logits")

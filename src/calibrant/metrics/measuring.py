@@ -29,7 +29,7 @@ from .metric import Error
 from .scores.proper import brier_rows, nll_rows
 from .table import PROFILES, TABLE
 from .views.blocks import CellForecasts, summarised
-from .views.forecasts import Forecasts, read
+from .views.forecasts import Forecasts, in_known_order, read
 from .views.labels import MultiLabel, read_labels_of
 
 # Every class has a curve up to this many classes; beyond, the worst of them do.
@@ -206,6 +206,7 @@ class Measuring:
         self, y_true: Any, y_prob: Any, *, sample_weight: Any = None, classes: Any = None, groups: Any = None
     ) -> Measuring:
         """Add rows, and return the state itself; with ``groups`` in every update, figures are told by group too."""
+        y_prob, classes = in_known_order(y_prob, classes, None if self.summary is None else self.summary.classes)
         forecasts = read(y_true, y_prob, sample_weight, classes=classes)
         if groups is not None:
             places, names = as_groups(groups, forecasts.n)

@@ -17,6 +17,7 @@ from .estimators.sums import FROM_SUMS, power_mean
 from .metric import BinSums, GroupCells, Metric, Part
 from .table import TABLE, row_of
 from .views.blocks import refuse_other_classes
+from .views.forecasts import in_known_order
 from .views.thresholds import Threshold
 
 FORMAT = 2
@@ -69,6 +70,7 @@ class State:
     def update(self, y_true: Any, y_prob: Any, *, sample_weight: Any = None, classes: Any = None) -> Any:
         """Add rows, and return the state itself."""
         options = dict(self.options)
+        y_prob, classes = in_known_order(y_prob, classes, self.classes)
         forecasts = self.metric.read(y_true, y_prob, sample_weight, classes, options, whole=False)
         return self._add(self.metric.part(forecasts, self.cells, **options), forecasts.classes, forecasts.is_event)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidInput, caution, count_of
 from ..types import Array, Integers
-from ..validation import as_array, as_labels, as_probabilities_of, as_weights, refuse_swapped
+from ..validation import as_array, as_labels, as_probabilities_of, as_weights, ordered_like, refuse_swapped
 
 MAIN = "all rows"  # the stream of everything: the event, or the most probable class
 
@@ -70,6 +70,8 @@ def read_rows(
 ) -> Rows:
     """Check the rows of a batch. Two columns are the probability of an event: the second one's."""
     refuse_swapped(y, p)
+    if classes is not None:
+        p = ordered_like(p, None, classes)
     read = as_probabilities_of(p, classes, "p")
     values = np.asarray(read.values, dtype=np.float64)
     columns = 2 if values.ndim == 1 else values.shape[1]

@@ -14,6 +14,8 @@ from .arrays import as_array
 from .columns import order_of, says_nothing, without_affixes
 from .event import is_first_of_two
 
+_LEFT_OUT = -100  # torch's ignore_index
+
 
 def as_labels(
     y: Any, k: int | None, n: int, classes: Any = None, columns: tuple[Any, ...] | None = None, name: str = "y"
@@ -53,6 +55,13 @@ def _unnamed(labels: NDArray[Any], k: int, name: str) -> tuple[Integers, NDArray
     if labels.dtype.kind == "b" and k == 2:
         return labels.astype(np.int64), np.array([False, True])
     distinct, places = np.unique(labels, return_inverse=True)
+    if len(distinct) == k and distinct[0] == _LEFT_OUT and distinct[-1] < k and distinct[1] >= 0:
+        raise InvalidInput(
+            f"{name} holds {_LEFT_OUT}, which torch leaves out of its losses, beside the numbers of columns",
+            seen=_shorten(distinct),
+            allowed=f"integers 0 to {k - 1}",
+            hint="drop these rows; where it is a label, pass classes=[…]",
+        )
     if len(distinct) == k:
         return places.astype(np.int64, copy=False), distinct
     raise InvalidInput(

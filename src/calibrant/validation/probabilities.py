@@ -98,11 +98,13 @@ def _refuse_row(values: Floats, number: int, marginals: bool, tolerance: float, 
         )
     with np.errstate(all="ignore"):  # a row of +inf and -inf has no sum
         total = float(row.sum(dtype=np.float64))
+    percent = "divide percentages by 100; " if row.min() >= 0 and abs(total - 100) <= len(row) else ""
     raise InvalidInput(
         f"{name} has a row that is not a distribution",
         seen=f"row {number} from {row.min():.6g} to {row.max():.6g}, sum {total:.6g}",
         allowed=f"entries in [0, 1] that sum to 1 within {tolerance:g}",
-        hint="for logits take the softmax first; pass marginals=True for per-class probabilities with free sums",
+        hint=f"{percent}for logits take the softmax first; "
+        "pass marginals=True for per-class probabilities with free sums",
     )
 
 

@@ -152,7 +152,9 @@ def _log_odds_pair(array: Floats, name: str) -> Floats:
         raise InvalidInput(
             f"{name} were announced as probabilities but leave [0, 1]",
             seen=f"{array[row, 0]:.6g} in row {row}",
-            hint=_percent_hint(array) or 'pass inputs="logits" for log-odds',
+            hint=_percent_hint(array)
+            or 'pass inputs="logits" for log-odds'
+            + ("; percentages must be divided by 100" if array.min() >= 0 and 2 < array.max() <= 100 else ""),
         )
     return pair_of(array, "probabilities")
 

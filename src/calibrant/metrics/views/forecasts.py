@@ -20,8 +20,11 @@ from ...validation import (
     as_labels,
     as_probabilities_of,
     as_weights,
+    class_named,
+    column_names,
     is_first_of_two,
     order_of,
+    ordered_like,
     refuse_swapped,
 )
 
@@ -154,6 +157,20 @@ def read(
     given = as_probabilities_of(y_prob, classes, marginals=marginals)
     labels, known = read_labels(y_true, given.values, classes, given.columns)
     return Forecasts(given, labels, as_weights(sample_weight, len(labels), whole=whole), known)
+
+
+def in_known_order(y_prob: Any, classes: Any, known: Any) -> tuple[Any, Any]:
+    """Return probabilities to add to what has seen these classes, and the classes; names of columns decide.
+
+    Without names that say so, both are as they came.
+    """
+    columns = column_names(y_prob)
+    if classes is not None or known is None or columns is None:
+        return y_prob, classes
+    told = np.asarray(known).tolist()
+    if order_of(columns, told) is not None:
+        return ordered_like(y_prob, None, told), known
+    return y_prob, None if class_named(columns, told) is None else known
 
 
 def read_labels(
