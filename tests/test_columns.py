@@ -11,7 +11,7 @@ from calibrant import MultiLabel, PlattScaling, compare, load, make, measure, sc
 from calibrant.arrays import softmax
 from calibrant.errors import InvalidInput
 from calibrant.files import read
-from calibrant.metrics import nll, state
+from calibrant.metrics import accuracy, nll, state
 from calibrant.metrics.measuring import Measuring
 from calibrant.monitoring import Monitor, OnlineRecalibrator
 from calibrant.validation import as_labels
@@ -286,3 +286,40 @@ def test_a_label_that_torch_leaves_out_is_no_class() -> None:
         nll(labels, softmax(Z))
     assert as_labels(labels, 3, len(labels), [0, -100, 2])[1].tolist() == [0, -100, 2]
     assert as_labels(labels - 1, 3, len(labels))[1].tolist() == [-101, -1, 1]
+
+
+def test_raw_scores_that_break_ties_go_by_name() -> None:
+    frame = _frame(["p_ant", "p_bee", "p_cat"])
+    tied = pandas.DataFrame(np.full(Z.shape, 1 / 3), columns=frame.columns)
+    wanted = accuracy(WORDS, tied, raw_scores=frame)
+    assert accuracy(WORDS, tied, raw_scores=frame[["p_cat", "p_ant", "p_bee"]]) == wanted
+    assert accuracy(WORDS, tied.to_numpy(), raw_scores=frame[["p_cat", "p_ant", "p_bee"]]) == wanted
+    assert accuracy(Y, tied.to_numpy(), raw_scores=Z) == wanted
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrationWarning")
+def test_the_scores_of_the_classifier_beside_embeddings_go_by_name() -> None:
+    frame = _frame(["p_ant", "p_bee", "p_cat"])
+    rows = np.random.default_rng(0).normal(size=(len(Y), 3))
+    turned = frame[["p_cat", "p_ant", "p_bee"]]
+    one, two = (make("kcal").fit(rows, WORDS, classifier_scores=scores) for scores in (frame, turned))
+    assert one.fit_report_.held_out_before == two.fit_report_.held_out_before
+    np.testing.assert_array_equal(
+        one.predict_proba(rows, classifier_scores=turned), one.predict_proba(rows, classifier_scores=Z)
+    )
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    twice = _frame(["p_ant", "p_bee", "p_bee"])
+    fitted = make("ts").fit(Z, WORDS)
+    for read in (lambda: make("ts").fit(twice, WORDS), lambda: fitted.predict_proba(twice)):
+        with pytest.raises(InvalidInput, match="two columns of one name; seen: 'p_bee'"):
+            read()
+
+
+def test_an_arrow_table_is_a_frame() -> None:
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.table({name: Z[:, i] for i, name in enumerate(NAMES)})
+    fitted = make("ts").fit(table, WORDS)
+    assert fitted.feature_names_in_.tolist() == NAMES
+    np.testing.assert_array_equal(fitted.predict_proba(table.select(NAMES[::-1])), fitted.predict_proba(Z))

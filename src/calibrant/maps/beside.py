@@ -15,7 +15,7 @@ from ..fits.judge import label_losses
 from ..invariants import Fitted, Optional
 from ..parameters import OneOf
 from ..types import Floats, Self
-from ..validation import as_labels
+from ..validation import as_labels, ordered_like
 from .projected import Projected
 from .scaling.temperature import TemperatureScaling
 
@@ -88,6 +88,7 @@ class Beside(Projected):
         return self.classifier_ if self.answers_by_ == "classifier" else None
 
     def _compare_with(self, scores: Any, inputs: str, y: Any, weights: Any) -> None:
+        scores = ordered_like(scores, None, self.classes_)  # which need not be in the order of the classifier's columns
         known = TemperatureScaling(inputs=inputs, classes=self.classes_).fit(scores, y, sample_weight=weights)
         raw, best = known.fit_report_.loss_before, known.fit_report_.held_out_after
         report = self.fit_report_

@@ -99,7 +99,7 @@ def column_names(values: Any) -> tuple[Any, ...] | None:
     if type(values) is np.ndarray or _is_lazy(values):
         return None
     if hasattr(values, "columns"):
-        return tuple(values.columns)
+        return tuple(getattr(values, "column_names", values.columns))  # an Arrow table's columns are its data
     name = getattr(values, "name", None) if hasattr(values, "to_numpy") else None
     return None if name is None or np.ndim(values) != 1 else (SeriesName(name),)
 

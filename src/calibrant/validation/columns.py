@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import InvalidInput
 from ..types import Integers
-from .arrays import as_array
+from .arrays import as_array, column_names
 
 
 def column_order(columns: Sequence[Any], seen: Any, classes: Any) -> Integers | None:
@@ -30,6 +30,7 @@ def column_order(columns: Sequence[Any], seen: Any, classes: Any) -> Integers | 
     InvalidInput
         Where names were seen in fit, or some columns are named by classes, and the names do not match.
     """
+    refuse_twice(columns)
     if says_nothing(columns):
         return None
     for known in (seen, classes):
@@ -42,16 +43,23 @@ def column_order(columns: Sequence[Any], seen: Any, classes: Any) -> Integers | 
     raise _mismatch(columns, classes if seen is None else seen)
 
 
+def refuse_twice(columns: Sequence[Any]) -> None:
+    """Raise where two columns have one name: which is meant nobody knows."""
+    names = [str(c) for c in columns]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidInput("the scores have two columns of one name", seen=repr(twice))
+
+
 def ordered_like(values: Any, other: Any, classes: Any) -> Any:
     """Return scores with their columns in the order that the names of ``other`` scores, or the classes, say.
 
     Scores without names come back as they are.
     """
-    columns = getattr(values, "columns", None)
+    columns, seen = column_names(values), column_names(other)
     if columns is None or len(columns) == 1:  # one score of two classes, which goes by its name where it is read
         return values
-    seen = getattr(other, "columns", None)
-    order = column_order(tuple(columns), None if seen is None or says_nothing(tuple(seen)) else tuple(seen), classes)
+    order = column_order(columns, None if seen is None or says_nothing(seen) else seen, classes)
     array, _ = as_array(values, "scores")
     return array if order is None else array[:, order]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..errors import InvalidInput, caution
 from ..types import Integers
 from .arrays import as_array
-from .columns import order_of, says_nothing, without_affixes
+from .columns import order_of, refuse_twice, says_nothing, without_affixes
 from .event import is_first_of_two
 
 _LEFT_OUT = -100  # torch's ignore_index
@@ -37,6 +37,7 @@ def as_labels(
         known = _known_classes(classes, k)
         _refuse_contradiction(known, columns)
         return _positions(labels, known, name), known
+    refuse_twice(columns or ())
     alone = columns is not None and len(columns) == 1
     known = None if columns is None or alone else _named_classes(labels, columns)
     if known is not None:

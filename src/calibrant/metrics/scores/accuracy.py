@@ -10,7 +10,7 @@ from ...cells.pairs import Pairs
 from ...errors import InvalidInput
 from ...parameters import Integer
 from ...types import Array, Floats, Integers, Mask
-from ...validation import as_matrix, as_weights, label_hits, refuse_swapped, simplex_tolerance
+from ...validation import as_matrix, as_weights, label_hits, ordered_like, refuse_swapped, simplex_tolerance
 from ..views.forecasts import Forecasts, read, read_labels
 
 
@@ -62,11 +62,11 @@ def top_k_accuracy(
     if probabilities.ndim == 1 or probabilities.shape[1] == 1:
         right, weights = _event_hits(read(y_true, y_prob, sample_weight, classes=classes), k, raw_scores)
     else:
-        labels, _ = read_labels(y_true, probabilities, classes, columns)
+        labels, known = read_labels(y_true, probabilities, classes, columns)
         right = label_hits(probabilities, labels, k, marginals=marginals, tolerance=simplex_tolerance(y_prob))
         weights = as_weights(sample_weight, len(labels))
         if raw_scores is not None:
-            right = _ranks(probabilities, labels, raw_scores) < k
+            right = _ranks(probabilities, labels, ordered_like(raw_scores, y_prob, known)) < k
     return float(np.count_nonzero(right) / len(right) if weights is None else np.average(right, weights=weights))
 
 
