@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from calibrant import TemperatureScaling
-from calibrant.passes import Block, Rows, in_memory, in_stream
+from calibrant.passes import Block, Rows, in_memory, in_passes, in_stream
 from calibrant.passes.engines import memory
+from calibrant.passes.engines.stream import Stream
 from calibrant.passes.statistic import Largest, merge
 from calibrant.passes.survey import SampleSize, judged_rows, survey_of
 
@@ -176,3 +177,31 @@ def test_as_many_rows_judge_a_fit_as_have_two_million_scores():
     """But no fewer than 2,048 and no more than 65,536."""
     rows = {1: 65536, 2: 65536, 32: 65536, 33: 63550, 64: 32768, 1000: 2097, 1024: 2048, 1025: 2048, 100_000: 2048}
     assert {columns: judged_rows(columns) for columns in rows} == rows
+
+
+def test_few_rows_are_themselves_in_a_pilot_wherever_they_are():
+    """Of many rows those of one content are one row with their weight; of few, each is known, as in memory."""
+    block = rows(300, weights=False)
+    block = block.take(np.repeat(np.arange(100), 3))
+    size = SampleSize(rows=1000, held=100)
+    known = survey_of(block, size).known
+    passes = Stream(lambda: iter([block.take(slice(0, 130)), block.take(slice(130, 300))]))
+    data = in_passes(passes, block.n_classes, block.n_classes, block.logits.dtype, known)
+    found = data.pilot(1000).rows()
+    np.testing.assert_array_equal(found.logits, block.logits)
+    np.testing.assert_array_equal(data.pilot(50).rows().logits, in_memory(block).pilot(50).rows().logits)
+
+
+def test_a_pilot_of_answers_is_of_the_same_rows_wherever_they_are():
+    block = rows(500, weights=False)
+    answers = (data.mapped(Halved()).pilot(60).rows() for data in (in_memory(block), stream(block, 61)))
+    first, other = answers
+    np.testing.assert_array_equal(first.logits, other.logits)
+    np.testing.assert_array_equal(first.logits, Halved().link_logits(in_memory(block).pilot(60).rows().logits))
+
+
+class Halved:
+    """A map that halves logits."""
+
+    def link_logits(self, logits):
+        return logits / 2

@@ -203,11 +203,11 @@ class Data:
     def _pilot(self, rows: int) -> Data:
         if self.block is not None and self.n <= rows:
             return self
-        if isinstance(self.engine, PassEngine) and self.origin is not None:
+        if self.origin is not None:
             rows_before, fitted = self.origin
             return rows_before.pilot(rows).mapped(fitted)
         known = None if self.known is None else self.known.pilot(rows, self.n_classes)
-        if known is not None:
+        if known is not None and not known.n < self.n <= rows:  # of few rows those of one content are told apart
             return in_memory(known)
         self.takes(_COPIES * rows * self.columns * np.dtype(self.dtype).itemsize, f"a sample of {rows:,} rows")
         return in_memory(bottom_rows(self, rows))
