@@ -132,3 +132,10 @@ def test_labels_by_name(rng):
     named = np.array(["ape", "bee"])[y]
     assert ece(named, p, classes=["ape", "bee", "cow"]) == ece(y, p)
     assert ece(named, p, classes=["ape", "bee", "cow"], view="bee") == ece(y, p, view=1)
+
+
+def test_an_infinite_score_leaves_the_others_finite():
+    parts = nll_decomposition([0, 1, 1, 1], [0.2, 0.0, 0.7, 0.9])
+    assert parts.score == parts.calibration == np.inf
+    assert parts.refinement == pytest.approx(log_loss([0, 1, 1, 1], [1 / 2, 1 / 2, 1, 1]))
+    assert parts.resolution == pytest.approx(parts.uncertainty - parts.refinement)

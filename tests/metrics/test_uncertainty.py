@@ -219,3 +219,30 @@ def test_the_bias_does_not_hang_on_a_last_bit():
     found = [from_resamples(0.18, values, 0.9, centre=c, power=2).bias for c in (0.18, np.nextafter(0.18, 1))]
     assert found == pytest.approx([values.mean() - 0.18] * 2)
     assert from_resamples(0.18, values, 0.9, centre=0.18, unbiased=True).bias == 0.0
+
+
+@pytest.mark.parametrize("wrong", [0, 2])
+def test_sure_scores_of_one_event_say_no_more_than_their_few_errors_tell(wrong):
+    """Both outcomes are frequent; what is rare is a row against its score, and none or two may have been seen."""
+    p = np.tile([0.0, 1.0], 50)
+    y = (p > 0.5).astype(int)
+    y[:wrong] = 1 - y[:wrong]
+    limit = frequency_interval([wrong], [100], method="clopper_pearson")[1][0]
+    told = measure(y, p, resamples=100)
+    for name in ("ece", "ece_sweep", "smece"):
+        assert told.metrics[name].high == pytest.approx(limit)
+    assert told.metrics["ece_crossfit"].high == pytest.approx(np.sqrt(limit))
+    assert told.metrics["brier"].low is None
+    assert f"only {wrong} of 100 rows went against their scores" in told.metrics["brier"].note
+    both = measure(y, np.column_stack([1 - p, p]), resamples=100)  # as two columns have it
+    assert both.metrics["ece"].high == pytest.approx(told.metrics["ece"].high)
+
+
+def test_errors_of_sure_scores_are_covered():
+    rng, covered = np.random.default_rng(0), []
+    for _ in range(40):
+        p = np.where(rng.random(60) < 0.5, 0.001, 0.999)
+        y = (rng.random(60) < np.where(p > 0.5, 0.98, 0.02)).astype(int)
+        found = measure(y, p, resamples=60).metrics["ece"]
+        covered.append(found.low <= 0.019 <= found.high)
+    assert np.mean(covered) > 0.9  # 0.6 before rows against their scores were counted

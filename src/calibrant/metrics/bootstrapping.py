@@ -41,12 +41,13 @@ def bootstrap(
     - The lower end is above 0 only where a test finds miscalibration at the level 1 - confidence: the sweep test of
       `calibration_test` for one view, and one of the class-wise error for all classes and whole vectors. Resampling
       cannot see the noise of outcomes that did not happen.
-    - Where fewer than five rows have the rarer outcome, the upper end is at least `bounds.largest_error`.
+    - Where fewer than five rows have the rarer outcome, or went against their score (were below ½ and happened, or
+      above and did not), the upper end is at least `bounds.largest_error`.
     - The largest gap of bins (norm "max") has simultaneous intervals of its bins instead (`bounds`); that of other
       estimators and views has none.
 
     The cross-fitted error has a standard error of its own; accuracy has Clopper and Pearson's interval; losses have
-    Student's, corrected for skewness, and none where they are infinite or the rarer outcome is too rare.
+    Student's, corrected for skewness, and none where they are infinite or such rows are too few.
     Every other metric is resampled and reflected. Coverage: docs/evidence/coverage.md.
 
     Parameters

@@ -167,7 +167,7 @@ ROWS: tuple[Metric, ...] = (
         "Brier score against always saying the event's frequency: 1 is perfect, 0 no better than that.",
         "1 - B/(ȳ(1 - ȳ)), with the frequency ȳ of the rows at hand.",
         estimator=scaled_brier,
-        law=mean_law(scaled_brier_influence),
+        law=mean_law(scaled_brier_influence, loss=True),
     ),
     Figure(
         "auroc",

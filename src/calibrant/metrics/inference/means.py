@@ -17,6 +17,9 @@ from .intervals import Interval, frequency_interval
 # With fewer rows of the rarer outcome than this, the rows cannot tell how skewed their losses are: Hall's interval
 # covers in 98 of 100 samples of 300 rows with 6 of them on average, and in 62 of 100 with one.
 FEW = 5
+# What is said of one row, of several, and of those expected.
+RARER = ("has the rarer outcome", "have the rarer outcome", "have the rarer outcome")
+AGAINST = ("went against its score", "went against their scores", "go against their scores")
 # With fewer than this, intervals from a standard error cover about 90 % instead of 95 (docs/evidence/coverage.md).
 SHORT = 20
 
@@ -51,14 +54,37 @@ def _expected(pairs: Pairs) -> float:
     return (share if rate_of(pairs) <= 0.5 else 1 - share) * pairs.rows
 
 
-def few_words(pairs: Pairs) -> str:
+def turned(pairs: Pairs) -> Pairs:
+    """Return the rows seen from the likelier side: the event is that a row goes against its score.
+
+    Gaps and losses stay what they are, as a score s above ½ becomes 1 - s and its outcome y becomes 1 - y.
+    """
+    high = pairs.scores > 0.5
+    flipped = (np.where(high, 1 - part, part) for part in (pairs.scores, pairs.outcomes))
+    return replace(pairs, **dict(zip(("scores", "outcomes"), flipped, strict=True)))
+
+
+def few_against(pairs: Pairs) -> str:
+    """Say why the rows cannot tell a loss: too few of one outcome, or against their scores; empty where they can.
+
+    Scores near 0 and 1 are the same question as rare events: the loss lies in the few rows that go against them, and
+    with one in a hundred such rows intervals covered 41 % of samples of 50 rows and 83 % of 200, with both outcomes
+    equally frequent.
+    """
+    if too_few(pairs):
+        return few_words(pairs)
+    seen = turned(pairs)
+    return few_words(seen, AGAINST) if too_few(seen) else ""
+
+
+def few_words(pairs: Pairs, what: tuple[str, str, str] = RARER) -> str:
     """Say that the rarer outcome is too rare, and how rare it is."""
+    one, many, other = what
     if rarer(pairs) >= FEW:
-        return f"the scores expect only {_expected(pairs):.2g} of {pairs.rows:,.0f} rows to have the rarer outcome"
+        return f"the scores expect only {_expected(pairs):.2g} of {pairs.rows:,.0f} rows to {other}"
     if pairs.clusters is not None:
-        return f"only {rarer(pairs):.0f} of {len(np.unique(pairs.clusters)):,} clusters have the rarer outcome"
-    has = "has" if rarer(pairs) == 1 else "have"
-    return f"only {rarer(pairs):.3g} of {pairs.rows:,.0f} rows {has} the rarer outcome"
+        return f"only {rarer(pairs):.0f} of {len(np.unique(pairs.clusters)):,} clusters {many}"
+    return f"only {rarer(pairs):.3g} of {pairs.rows:,.0f} rows {one if rarer(pairs) == 1 else many}"
 
 
 def short_words(pairs: Pairs) -> str:
@@ -95,8 +121,8 @@ def _share(pairs: Pairs) -> tuple[float, float]:
 def loss_interval(values: Array | Moments, pairs: Pairs, confidence: float) -> Interval:
     """Return a mean loss with its interval, or without one where the rows cannot tell it.
 
-    That is so where the mean is infinite, and where the rarer outcome is too rare (`too_few`): the losses of those
-    few rows decide the mean, and none may have been seen.
+    That is so where the mean is infinite, and where the rarer outcome is too rare, or too few rows go against their
+    scores (`few_against`): the losses of those few rows decide the mean, and none may have been seen.
     """
     if isinstance(values, Moments):
         found = moments_interval(values, confidence)
@@ -104,8 +130,9 @@ def loss_interval(values: Array | Moments, pairs: Pairs, confidence: float) -> I
         found = mean_interval(values, pairs.weights, confidence, pairs.clusters)
     if not np.isfinite(found.estimate):
         return _without(found, "what happened was given probability 0 in some row")
-    if too_few(pairs):
-        return _without(found, few_words(pairs))
+    few = few_against(pairs)
+    if few:
+        return _without(found, few)
     return replace(found, note=short_words(pairs))
 
 

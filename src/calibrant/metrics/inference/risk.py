@@ -14,7 +14,7 @@ from ...errors import InvalidInput
 from ...parameters import is_one_of
 from ..estimators.cox import Line, line_covariance, line_of, observed_expected, outside_of
 from .intervals import Interval, deviations_of
-from .means import FEW, few_words, mean_interval, rarer, share_ends, short_words, too_few
+from .means import FEW, few_against, few_words, mean_interval, rarer, share_ends, short_words, too_few
 from .resampling import Sampling
 
 _GROUPED = 4000  # cells beyond which the profile is taken of groups of neighbours: the ends move by less than a percent
@@ -143,11 +143,11 @@ def ratio_law(pairs: Pairs, confidence: float, sampling: Sampling) -> Interval:
     )
 
 
-def mean_law(influence: Any, *, logits: bool = False) -> Any:
+def mean_law(influence: Any, *, logits: bool = False, loss: bool = False) -> Any:
     """Return the law of a figure whose rows have an influence: ``influence(pairs, **options)`` is (estimate, values).
 
     Its interval is that of the mean of the values, rows of a cluster added up first. With ``logits`` it is made on the
-    log-odds, so that it stays between 0 and 1.
+    log-odds, so that it stays between 0 and 1. A ``loss`` lies in the rows that go against their scores, too.
     """
 
     def law(pairs: Pairs, confidence: float, sampling: Sampling, **options: Any) -> Interval:
@@ -155,8 +155,8 @@ def mean_law(influence: Any, *, logits: bool = False) -> Any:
         if not np.isfinite(estimate):
             return Interval(estimate, None, None, confidence, np.nan, 0.0, "none", note="only one outcome was seen")
         error, count = standard_error(values, pairs)
-        few = too_few(pairs)
-        note = few_words(pairs) if few else short_words(pairs)
+        few = few_against(pairs) if loss else few_words(pairs) if too_few(pairs) else ""
+        note = few or short_words(pairs)
         if not np.isfinite(error) or few:
             return Interval(estimate, None, None, confidence, np.nan, 0.0, "none", note=note or "one row has no spread")
         if not logits and pairs.clusters is None:

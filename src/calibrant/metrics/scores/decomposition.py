@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,16 +30,14 @@ class Decomposition:
         What recalibration saves: the score less that of the recalibrated forecasts (CORP's MCB).
     uncertainty : float
         The score of the overall frequency (CORP's UNC).
+    refinement : float
+        The score after recalibration; finite also where the score is not.
     """
 
     score: float
     calibration: float
     uncertainty: float
-
-    @property
-    def refinement(self) -> float:
-        """The score after recalibration."""
-        return self.score - self.calibration
+    refinement: float = field(repr=False)
 
     @property
     def resolution(self) -> float:
@@ -48,7 +46,10 @@ class Decomposition:
 
     def __add__(self, other: Decomposition) -> Decomposition:
         return Decomposition(
-            self.score + other.score, self.calibration + other.calibration, self.uncertainty + other.uncertainty
+            self.score + other.score,
+            self.calibration + other.calibration,
+            self.uncertainty + other.uncertainty,
+            self.refinement + other.refinement,
         )
 
 
@@ -75,7 +76,7 @@ def decompose(
     overall = np.full_like(share, inner(share, frequency))
     recalibrated = _recalibrated(cells, pairs, method, bins, edges)
     score, refinement, uncertainty = (inner(share, loss(p, frequency)) for p in (cells.scores, recalibrated, overall))
-    return Decomposition(score, score - refinement, uncertainty)
+    return Decomposition(score, score - refinement, uncertainty, refinement)
 
 
 def _recalibrated(cells: Cells, pairs: Pairs, method: str, bins: Any, edges: Any) -> Array:
@@ -117,7 +118,7 @@ def brier_decomposition(
     forecasts = read(y_true, y_prob, sample_weight, classes=classes)
     every = isinstance(view, str) and view == "multi_class"
     groups = forecasts.each_class() if every else [select(forecasts, view, ("multi_class",))]
-    total = Decomposition(0.0, 0.0, 0.0)
+    total = Decomposition(0.0, 0.0, 0.0, 0.0)
     for pairs in groups:
         total += decompose(pairs, _squared, method, bins, edges)
     return total
