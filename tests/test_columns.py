@@ -312,9 +312,9 @@ def test_the_scores_of_the_classifier_beside_embeddings_go_by_name() -> None:
 def test_two_columns_of_one_name_are_refused() -> None:
     twice = _frame(["p_ant", "p_bee", "p_bee"])
     fitted = make("ts").fit(Z, WORDS)
-    for read in (lambda: make("ts").fit(twice, WORDS), lambda: fitted.predict_proba(twice)):
+    for refused in (lambda: make("ts").fit(twice, WORDS), lambda: fitted.predict_proba(twice)):
         with pytest.raises(InvalidInput, match="two columns of one name; seen: 'p_bee'"):
-            read()
+            refused()
 
 
 def test_an_arrow_table_is_a_frame() -> None:
