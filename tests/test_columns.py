@@ -241,9 +241,8 @@ def test_columns_name_truth_values(columns: list[str], kind: type) -> None:
 @pytest.mark.parametrize("name", ["rows.csv", "rows.parquet", "rows.jsonl"])
 def test_columns_of_files_name_truth_values(name: str, tmp_path: Path) -> None:
     risk = np.random.default_rng(0).random(200)
-    frame = pandas.DataFrame(
-        {"p_True": risk, "p_False": 1 - risk, "label": risk > np.random.default_rng(1).random(200)}
-    )
+    sick = np.random.default_rng(1).random(200) < risk
+    frame = pandas.DataFrame({"p_True": risk, "p_False": 1 - risk, "label": sick})
     path = tmp_path / name
     if name.endswith("csv"):
         frame.to_csv(path, index=False)

@@ -212,3 +212,94 @@ def test_of_batches_with_names_the_user_says_which_count(batch, named):
 def test_names_that_batches_do_not_have_are_refused(batch, named, words):
     with pytest.raises(CalibrantError, match=words):
         make("ts").fit(calibrant.scan(lambda: [batch], **named))
+
+
+NAMES = ["zeta", "alpha", "mid", "beta"]
+
+
+def frames():
+    """Frames whose columns are not in the order of the alphabet."""
+    columns = {f"logit_{name}": Z[:, i] for i, name in enumerate(NAMES)}
+    whole = pa.table({**columns, "label": np.array(NAMES)[Y], "group": np.where(Y < 2, "a", "b")})
+    return [whole.slice(first, 2000) for first in range(0, 6000, 2000)]
+
+
+def test_a_stream_of_frames_that_is_spilled_keeps_the_names_of_its_columns():
+    fitted = make("vector").fit(calibrant.scan(iter(frames()), scores="logit_", label="label", spill=True))
+    assert fitted.classes_.tolist() == NAMES
+    expected = make("vector").fit(Z, Y)
+    np.testing.assert_allclose(fitted.predict_proba(Z[:50]), expected.predict_proba(Z[:50]), atol=1e-5)
+
+
+def test_groups_are_spilled():
+    batches = [{"logits": Z[i::2], "label": Y[i::2], "g": (Y < 2)[i::2]} for i in range(2)]
+    for stream, named in ((frames(), {"scores": "logit_", "group": "group"}), (batches, {"group": "g"})):
+        found = calibrant.measure(calibrant.scan(iter(stream), **named, spill=True), inputs="logits")
+        assert len(found.groups) == 2
+
+
+@pytest.mark.parametrize(
+    ("stream", "words"),
+    [
+        ([(Z[:9], Y[:9].astype(np.int32)), (Z[9:], Y[9:])], "the same columns of the same types; seen: .*in batch 1"),
+        ([(Z[:9], Y[:9]), (Z[9:], Y[9:], np.ones(5991))], "the same columns of the same types"),
+        ([frames()[0], frames()[1].drop_columns(["group"])], "batch 1 of the scan lacks columns of the first"),
+        ([frames()[0], (Z, Y)], "batch 1 of the scan is no frame"),
+        ([(Z[:2], np.array([1, "a"], dtype=object))], "cannot be spilled"),
+    ],
+)
+def test_streams_that_cannot_be_spilled_are_refused(stream, words):
+    with pytest.raises(CalibrantError, match=words):
+        calibrant.scan(iter(stream), spill=True)
+
+
+def test_a_stream_that_is_spilled_may_hold_narrower_numbers_later():
+    stream = [(Z[:3000].astype(np.float64), Y[:3000]), (Z[3000:].astype(np.float64), Y[3000:].astype(np.int16))]
+    fitted = make("ts").fit(calibrant.scan(iter(stream), spill=True))
+    np.testing.assert_allclose(fitted.temperature_, PLAIN, rtol=1e-5)
+
+
+def test_frames_without_rows_are_passed_over():
+    empty = frames()[0].slice(0, 0)
+    fitted = make("ts").fit(calibrant.scan(lambda: [empty, *frames(), empty], scores="logit_"))
+    np.testing.assert_allclose(fitted.temperature_, PLAIN, rtol=1e-5)
+
+
+@pytest.mark.parametrize("ordered", [[0, 1], [1, 0]])
+def test_an_event_that_a_column_names_may_be_missing_from_a_batch(ordered, tmp_path):
+    rng = np.random.default_rng(3)
+    p = rng.random(3000)
+    sick = rng.random(3000) < p**1.5
+    room = tmp_path / "parts"
+    room.mkdir()
+    for number, i in enumerate(ordered):  # all rows of a file are well
+        rows = np.flatnonzero(~sick)[:500] if i == 0 else np.setdiff1d(np.arange(3000), np.flatnonzero(~sick)[:500])
+        labels = np.where(sick[rows], "sick", "well")
+        pq.write_table(pa.table({"p_sick": p[rows], "label": labels}), room / f"{number}.parquet")
+    expected = make("platt", inputs="probabilities").fit(p, sick)
+    fitted = make("platt", inputs="probabilities").fit(calibrant.scan(room))
+    assert fitted.classes_.tolist() == ["well", "sick"]
+    np.testing.assert_allclose(fitted.predict_proba(p[:50]), expected.predict_proba(p[:50]), atol=1e-6)
+    pq.write_table(pa.table({"p_well": 1 - p, "label": np.where(sick, "sick", "well")}), room / "9.parquet")
+    twice = make("platt", inputs="probabilities").fit(calibrant.scan(room))
+    expected = make("platt", inputs="probabilities").fit(np.append(p, p), np.append(sick, sick))
+    np.testing.assert_allclose(twice.predict_proba(p[:50]), expected.predict_proba(p[:50]), atol=1e-6)
+
+
+def test_an_event_against_several_others_is_told_by_the_labels_of_all_rows(tmp_path):
+    rng = np.random.default_rng(4)
+    p = rng.random(2000)
+    sick = rng.random(2000) < p**1.5
+    labels = np.where(sick, "sick", np.where(rng.random(2000) < 0.5, "well", "away"))
+    room = tmp_path / "parts"
+    room.mkdir()
+    order = np.argsort(labels, kind="stable")  # away, sick, well
+    for number, rows in enumerate(np.array_split(order, 4)):
+        pq.write_table(pa.table({"p_sick": p[rows], "label": labels[rows]}), room / f"{number}.parquet")
+    expected = make("platt", inputs="probabilities").fit(p, sick)
+    fitted = make("platt", inputs="probabilities").fit(calibrant.scan(room))
+    assert fitted.classes_.tolist() == [0, 1]
+    np.testing.assert_allclose(fitted.predict_proba(p[:50]), expected.predict_proba(p[:50]), atol=1e-6)
+    pq.write_table(pa.table({"p_well": 1 - p, "label": labels}), room / "9.parquet")
+    with pytest.raises(CalibrantError, match="differ in the event"):
+        make("platt", inputs="probabilities").fit(calibrant.scan(room))

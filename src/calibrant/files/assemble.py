@@ -292,20 +292,30 @@ def plain_labels(piece: Piece, event: str | None = None) -> Piece:
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if event is not None and values.ndim == 1:
-        values = _happened(piece.key, values, event)
+        refuse_unknown_event(piece.key, values, event)
+        values = happened(values, event)
     return replace(piece, values=values.astype(np.int64) if values.dtype == bool else values)
 
 
 def chosen_event(pieces: Sequence[Piece], names: Names) -> str | None:
     """Return the label whose probability one column holds, as the user or the column (``p_sick``) names it."""
     scores = [piece for piece in pieces if piece.role in SCORE_ROLES]
+    refuse_event_of_several(scores, names)
+    if names.event is not None or names.several:
+        return names.event
+    return event_named(column_of_event(pieces, names), _distinct_labels(pieces))
+
+
+def refuse_event_of_several(scores: Sequence[Piece], names: Names) -> None:
+    """Raise where the user names an event, and there are several columns of scores."""
     if names.event is not None and any(piece.values.ndim == 2 and piece.values.shape[1] > 1 for piece in scores):
         raise InvalidInput(
             "--event is for a single column of scores", seen=listed(scores[0].sources or [scores[0].key])
         )
-    if names.event is not None or names.several:
-        return names.event
-    column, labels = column_of_event(pieces, names), _distinct_labels(pieces)
+
+
+def event_named(column: str | None, labels: Sequence[Any]) -> str | None:
+    """Return the label whose score a column says that it holds; None where it names none of them."""
     place = None if column is None else class_named((column,), labels)
     return None if place is None else str(labels[place])
 
@@ -331,12 +341,16 @@ def _two_labels(pieces: Sequence[Piece], event: str) -> list[Any] | None:
     return sorted(known, key=lambda label: str(label) == event)
 
 
-def _happened(key: str, labels: NDArray[Any], event: str) -> NDArray[Any]:
-    """Return 1 where the label is the event, 0 where it is another, None where it is not known."""
-    known = [str(label) for label in labels.tolist() if label is not None]
-    if event not in known and len(set(known)) > 1:
+def refuse_unknown_event(key: str, labels: NDArray[Any], event: str) -> None:
+    """Raise where labels are several, and none of them is the event."""
+    known = {str(label) for label in labels.tolist() if label is not None}
+    if event not in known and len(known) > 1:
         raise InvalidInput(
-            f"no row of {key} has the event", seen=listed(sorted(set(known))), hint=f"--event named {event!r}"
+            f"no row of {key} has the event", seen=listed(sorted(known)), hint=f"--event named {event!r}"
         )
+
+
+def happened(labels: NDArray[Any], event: str) -> NDArray[Any]:
+    """Return 1 where the label is the event, 0 where it is another, None where it is not known."""
     outcomes = [None if label is None else int(str(label) == event) for label in labels.tolist()]
     return np.asarray(outcomes, dtype=object if None in outcomes else np.int64)

@@ -39,7 +39,8 @@ class Batch:
 
     ``content`` is the table they are from, where there is one: `apply` keeps its other columns. ``sources`` are the
     columns of it that hold the scores, ``places`` its rows that are meant (None: all), and ``kind`` is what the name of
-    the scores says that they are. ``event`` names whose score a single column holds: the user, or else the column.
+    the scores says that they are. ``event`` names whose score a single column holds: the user, or else the column;
+    ``event_told``: the user did.
     """
 
     scores: Any
@@ -53,6 +54,7 @@ class Batch:
     places: Any = None
     kind: str | None = None
     event: str | None = None
+    event_told: bool = False
 
     @property
     def table_columns(self) -> list[str]:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from ..errors import FileProblem, InvalidInput
-from ..files.dataset import Named
 from ..files.reading import ending
 from ..files.scanned import FileSource
 from ..passes.batch import Batch
@@ -32,8 +31,6 @@ def answer(batch: Batch, maps: tuple[Any, ...]) -> Batch:
         return batch
     one = is_one_score(np.shape(batch.scores)) and maps[0].traits.needs == "scores"
     given = named(batch)
-    if one and batch.event is not None and column_names(given) is None:
-        given = Named(np.reshape(given, (-1, 1)), (batch.event,))
     own = 0 if one and is_first_of_two(column_names(given), maps[0].classes_) else 1
     with naming_rows(batch.origin):
         answers = maps[0].predict_proba(given)
@@ -41,7 +38,9 @@ def answer(batch: Batch, maps: tuple[Any, ...]) -> Batch:
             answers = fitted.predict_proba(answers[:, 1] if one else answers)
     if not one:
         return replace(batch, scores=answers, columns=None)
-    return replace(batch, scores=answers[:, own], columns=(f"p_{maps[-1].classes_[own]}",), event=None)
+    return replace(
+        batch, scores=answers[:, own], columns=(f"p_{maps[-1].classes_[own]}",), event=None, event_told=False
+    )
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
+from ..files.assemble import event_named, happened, refuse_unknown_event
 from ..passes import Block
 from ..passes.batch import Batch
 from ..passes.room import Room
@@ -173,6 +174,8 @@ def looked_at(source: Source, start: Reading, wanted: Wanted) -> tuple[Reading, 
             raise InvalidInput("the scan has no rows", seen=source.words, allowed="at least one batch with rows")
         if seen.fits:
             classes = seen.reading.classes
+            if seen.reading.event_told and seen.reading.named_event is not None:
+                refuse_unknown_event("the scan", seen.labels, seen.reading.named_event)
             zero = np.nan if start.embedded or classes is None else seen.zero(len(classes))
             return replace(seen.reading, zero=zero), seen
         reading = _as_seen(seen, start)
@@ -181,8 +184,12 @@ def looked_at(source: Source, start: Reading, wanted: Wanted) -> tuple[Reading, 
 
 def _as_seen(seen: Seen, start: Reading) -> Reading:
     """Return the reading that all rows ask for."""
-    known, width = seen.reading, None if start.embedded else seen.reading.columns
-    _, classes = as_labels(seen.labels, width, len(seen.labels), start.classes, known.names)
+    known, width, labels = seen.reading, None if start.embedded else seen.reading.columns, seen.labels
+    if known.event is None and known.one_score and start.classes is None:
+        known = replace(known, event=_event(known.named_event, labels))
+    if known.event is not None:
+        labels = np.unique(happened(labels, known.event))
+    _, classes = as_labels(labels, width, len(labels), start.classes, known.names)
     zero = np.nan if start.embedded or not seen.zeros[1] else seen.zero(len(classes))
     return replace(known, classes=classes, dtype=seen.dtype, zero=zero)
 
@@ -195,8 +202,11 @@ def _guess(batch: Batch, start: Reading) -> Reading:
         columns = 2 if one else matrix.shape[1]
         labels = label_values(batch)
     names = names if one or matrix.shape[1] == columns else None
+    event = _event(batch.event, labels) if one and start.classes is None else None
+    labels = labels if event is None else happened(labels, event)
     dtype = np.promote_types(matrix.dtype, np.float32)
     guess = replace(start, columns=columns, names=names, dtype=dtype, one_score=one)
+    guess = replace(guess, event=event, named_event=batch.event, event_told=batch.event_told)
     if start.classes is None and (start.embedded or labels.dtype.kind == "b"):
         return guess
     try:
@@ -207,6 +217,12 @@ def _guess(batch: Batch, start: Reading) -> Reading:
         return guess
     positions = classes.dtype.kind in "iu" and np.array_equal(classes, np.arange(columns))
     return replace(guess, classes=classes) if positions or names is not None or start.classes is not None else guess
+
+
+def _event(named: str | None, labels: NDArray[Any]) -> str | None:
+    """Return the label that is the event, against several others; of two labels the name says which comes second."""
+    known = sorted({label for label in labels.tolist() if label is not None}, key=str)
+    return event_named(named, known) if len(known) > 2 else None
 
 
 def look(batches: Iterable[Batch], start: Reading, reading: Reading | None, wanted: Wanted) -> Seen | None:
@@ -232,14 +248,14 @@ def _with_rows(batches: Iterable[Batch]) -> Iterator[Batch]:
 
 def _look_at(batch: Batch, start: Reading, reading: Reading, wanted: Wanted, before: Survey | None) -> Seen:
     valid = reading.scores(batch)
-    labels = label_values(batch)
+    labels, outcomes = label_values(batch), reading.outcomes(batch)
     try:
         distinct = np.unique(labels)
     except TypeError as error:
         raise InvalidInput("labels of a batch cannot be put into an order", seen=str(error)[:80]) from error
     dtype = np.promote_types(valid.logits.dtype, np.float32)
     block, zeros = None, np.zeros(4)
-    if reading.classes is not None and _known(distinct, reading, start):
+    if reading.classes is not None and _known(np.unique(outcomes), reading, start):
         block = replace(reading, dtype=valid.logits.dtype, floors=False).block_of(batch, valid)
         zeros = rows_without_zeros(block.weights, block.n)
         if valid.has_minus_infinity and not reading.embedded:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
+from ..files.assemble import happened
 from ..files.dataset import Named
 from ..passes import Block
 from ..passes.batch import Batch, Origin
@@ -44,9 +45,12 @@ def naming_rows(origin: Origin) -> Iterator[None]:
 def named(batch: Batch) -> Any:
     """Return the scores with the names of their columns, where they have some of their own."""
     width = np.shape(batch.scores)[1] if np.ndim(batch.scores) == 2 else 1
-    if batch.columns is None or width != len(batch.columns):
+    columns = batch.columns
+    if width == 1 and batch.event is not None and (columns is None or batch.event_told):
+        columns = (batch.event,)
+    if columns is None or width != len(columns):
         return batch.scores
-    return Named(np.reshape(batch.scores, (-1, width)), batch.columns)
+    return Named(np.reshape(batch.scores, (-1, width)), columns)
 
 
 def is_one_score(shape: tuple[int, ...]) -> bool:
@@ -89,6 +93,12 @@ class Reading:
         Whether a zero is read as no more than the smallest probability that is not zero.
     one_score : bool
         Whether a row has one score, of an event; then there are two columns.
+    event : str or None
+        The label that is this event against several others: then the classes are 0 and 1.
+    named_event : str or None
+        What names the event: the user, or else the column. The labels of all rows tell whether it is one of them.
+    event_told : bool
+        Whether the user did.
     """
 
     inputs: str
@@ -102,6 +112,20 @@ class Reading:
     floors: bool = True
     ordered: bool = False
     one_score: bool = False
+    event: str | None = None
+    named_event: str | None = None
+    event_told: bool = False
+
+    def outcomes(self, batch: Batch) -> NDArray[Any]:
+        """Return the labels of a batch, or where one of several is the event whether they are it."""
+        labels = label_values(batch)
+        if self.event is not None and batch.event != self.named_event:
+            raise InvalidInput(
+                "the batches of a scan differ in the event that their column of scores names",
+                seen=repr(batch.event or "none"),
+                allowed=repr(self.named_event or "none"),
+            )
+        return labels if self.event is None else happened(labels, self.event)
 
     def scores(self, batch: Batch) -> Scores:
         """Return the scores of a batch, checked."""
@@ -113,8 +137,9 @@ class Reading:
             )
         if self.one_score != (is_one_score(valid.shape) and not self.embedded):
             raise InvalidInput("the batches of a scan differ in columns", seen="one score a row, and two columns")
-        if self.one_score:  # the name of one column need not be the same, and decides whose score it is
-            return valid if self.classes is None else as_second(valid, self.inputs, self.classes)
+        if self.one_score:  # the name of one column need not be the same, and decides whose score of two it is
+            several = self.classes is None or self.event is not None
+            return valid if several else as_second(valid, self.inputs, self.classes)
         if self.names is not None and valid.columns is not None and tuple(valid.columns) != tuple(self.names):
             raise InvalidInput(
                 "the batches of a scan differ in the names or the order of their columns",
@@ -135,7 +160,7 @@ class Reading:
         if not self.embedded and self.floors and valid.has_minus_infinity:
             logits = floored(logits) if self.exact else read_zeros(logits, self.zero)
         width = None if self.embedded else self.columns
-        labels, classes = as_labels(label_values(batch), width, len(logits), self.classes)
+        labels, classes = as_labels(self.outcomes(batch), width, len(logits), self.classes)
         weights = _weights(batch, len(labels))
         logits = np.ascontiguousarray(logits, dtype=self.dtype)
         block = Block(logits, labels, weights, len(classes), part=batch.origin.part)

@@ -125,8 +125,8 @@ def _of_tuple(batch: Any, number: int, first: int, names: Names) -> Batch:
     if hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "__arrow_c_array__"):
         arrow = pyarrow_module("reading batches of frames", "pyarrow")
         table = _read_arrow(lambda: arrow.table(batch), batch)
-        (found,) = record_batches(iter([table.combine_chunks()]), origin.name, names, max(1, table.num_rows))
-        return found
+        found = list(record_batches(iter([table.combine_chunks()]), origin.name, names, max(1, table.num_rows)))
+        return found[0] if found else Batch(np.zeros((0, 1)), np.zeros(0), origin=origin)
     if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
         raise InvalidInput(
             f"batch {number} of the scan is not (scores, labels) or (scores, labels, weights)",

@@ -7,14 +7,15 @@ import os
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..errors import FileProblem
+from ..errors import FileProblem, InvalidInput
 from ..files.arrow_tables import pyarrow_module
-from ..files.pieces import Names
+from ..files.pieces import Names, listed
 from ..files.scanned import FileSource, file_source
 from ..passes.batch import Batch
 from ..validation.arrays import as_array, as_matrix
@@ -29,16 +30,21 @@ def spilled(
     """
     pyarrow_module("spilling a stream", "pyarrow")
     path = _place(spill)
-    is_arrow = hasattr(given, "read_next_batch")
+    batches = iter(given)
+    first = list(islice(batches, 1))
+    framed = hasattr(given, "read_next_batch") or any(map(_is_frame, first))
+    given = chain(first, batches)
     try:
-        _write(path, iter(given) if is_arrow else _as_record_batches(as_batches(given)))
+        _write(path, _tables(given) if framed else _as_record_batches(as_batches(given)))
     except BaseException as error:
         with contextlib.suppress(OSError):
             path.unlink()
+        if type(error).__module__.startswith("pyarrow"):
+            raise InvalidInput("a batch of the stream cannot be spilled", seen=str(error)[:200]) from error
         if isinstance(error, OSError):
             raise FileProblem(f"cannot spill the stream to {path}", seen=error.strerror or str(error)) from error
         raise
-    source = file_source(path, names if is_arrow else Names(), bytes_a_batch)
+    source = file_source(path, names if framed else Names(), bytes_a_batch)
     if spill is True:
         weakref.finalize(source, _forget, str(path))
     return source
@@ -63,9 +69,58 @@ def _write(path: Path, batches: Iterator[Any]) -> None:
     if first is None:
         raise FileProblem("the stream to spill has no rows")
     with ipc.new_file(str(path), first.schema) as writer:
-        writer.write_batch(first)
-        for batch in batches:
+        for number, batch in enumerate(chain([first], batches)):
+            if not _holds(first.schema, batch.schema):
+                raise InvalidInput(
+                    "the batches of a stream that is spilled must have the same columns of the same types",
+                    seen=_columns(batch.schema) + f", in batch {number}",
+                    allowed=_columns(first.schema) + ", as in the first",
+                )
+            if not batch.schema.equals(first.schema):
+                (batch,) = _table_of(batch).cast(first.schema).combine_chunks().to_batches()
             writer.write_batch(batch)
+
+
+def _table_of(batch: Any) -> Any:
+    return pyarrow_module("spilling a stream", "pyarrow").Table.from_batches([batch])
+
+
+def _holds(first: Any, other: Any) -> bool:
+    """Tell whether columns of these types can hold all numbers of the others."""
+    if first.equals(other):
+        return True
+    types = pyarrow_module("spilling a stream", "pyarrow.types")
+    if first.names != other.names:
+        return False
+    for one, two in zip(first.types, other.types, strict=True):
+        numbers = all(types.is_integer(kind) or types.is_floating(kind) for kind in (one, two))
+        wide = numbers and np.promote_types(one.to_pandas_dtype(), two.to_pandas_dtype()) == one.to_pandas_dtype()
+        if not (one.equals(two) or wide):
+            return False
+    return True
+
+
+def _columns(schema: Any) -> str:
+    return listed([f"{field.name} {field.type}" for field in schema])
+
+
+def _is_frame(batch: Any) -> bool:
+    return hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "__arrow_c_array__")
+
+
+def _tables(frames: Iterable[Any]) -> Iterator[Any]:
+    """Yield frames as record batches: their columns keep their names, and those are read as in files."""
+    arrow = pyarrow_module("spilling a stream", "pyarrow")
+    names: list[str] = []
+    for number, frame in enumerate(frames):
+        if not _is_frame(frame):
+            raise InvalidInput(f"batch {number} of the scan is no frame, as the first is", seen=type(frame).__name__)
+        table = arrow.table(frame)
+        names = names or [name for name in table.schema.names if not name.startswith("__index_level_")]
+        missing = [name for name in names if name not in table.schema.names]
+        if missing:
+            raise InvalidInput(f"batch {number} of the scan lacks columns of the first", seen=listed(missing))
+        yield from table.select(names).replace_schema_metadata().combine_chunks().to_batches()
 
 
 def _as_record_batches(batches: Iterable[Batch]) -> Iterator[Any]:
@@ -77,4 +132,6 @@ def _as_record_batches(batches: Iterable[Batch]) -> Iterator[Any]:
         columns = {"scores": scores, "label": arrow.array(np.asarray(as_array(batch.labels, "labels")[0]))}
         if batch.weights is not None:
             columns["weight"] = arrow.array(np.asarray(as_array(batch.weights, "sample_weight")[0], dtype=np.float64))
+        if batch.groups is not None:
+            columns["group"] = arrow.array(np.asarray(as_array(batch.groups, "groups")[0]))
         yield arrow.record_batch(columns)

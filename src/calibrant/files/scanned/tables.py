@@ -19,7 +19,7 @@ from ...errors import CalibrantError, FileProblem, InvalidInput
 from ...passes.batch import Batch, Origin
 from ...validation import says_nothing
 from ..arrow_tables import arrow_table, pyarrow_module
-from ..assemble import chosen_event, chosen_scores, column_of_event, plain_labels, unrounded
+from ..assemble import chosen_scores, column_of_event, plain_labels, refuse_event_of_several, unrounded
 from ..pieces import Names, Piece
 from ..roles import SCORE_ROLES
 from ..tables import Table, table_pieces
@@ -58,11 +58,12 @@ def batch_of_table(table: Table, names: Names, origin: Origin) -> Batch:
     )
     columns = scores.columns if scores.columns is not None and not says_nothing(scores.columns) else None
     labels = others["labels"]
+    refuse_event_of_several([scores], names)
     places = scores.places
     lines = None if table.lines is None else np.asarray(table.lines)[slice(None) if places is None else places]
     return Batch(
         scores.values,
-        None if labels is None else plain_labels(labels, chosen_event(own, names)).values,
+        None if labels is None else plain_labels(labels).values,
         _values(others["weights"]),
         _values(others["groups"]),
         columns,
@@ -72,6 +73,7 @@ def batch_of_table(table: Table, names: Names, origin: Origin) -> Batch:
         places,
         kind if kind in ("logits", "probabilities") else None,
         column_of_event(own, names),
+        names.event is not None,
     )
 
 
