@@ -16,8 +16,10 @@ Scores and labels are read from .npz, .npy, .csv, .tsv, .jsonl, .parquet, .arrow
   the same). `apply`, `measure --calibrator` and `compare --test` put the columns of another file into order by these
   names, and refuse classes that are missing or foreign. Files without names (an .npz without a key `classes`) go by
   position.
-- **One event.** Of a single column the event is the label that `--event` or the column (`p_sick`) names; else 1, true,
-  or the second of two in order, which is told. A label that is missing is refused by its line; `apply` needs none.
+- **One event.** Of a single column the event is the label that `--event` or the column names (`p_sick`, `sick_prob`,
+  `P(sick)`); else the one that the map has learnt, else 1, true, or the second of two in order, which is told. A map
+  remembers it: a column `p_well` is turned round for a map of "sick". A label that is missing is refused by its line;
+  `apply` needs none.
 - **Tables keep what they hold.** `apply` writes every column and row of a table as it was, and adds `calibrated_ant`, …
   behind them; `calibrated_risk` beside a column `risk` with the probability of one event, and `calibrated_probs` where
   the scores are lists. `measure out.csv --scores calibrated_` looks at the new ones.
