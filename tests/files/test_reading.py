@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from tests.conftest import overconfident
 
+import calibrant
 from calibrant import files
 from calibrant.errors import FileProblem, InvalidInput, MissingExtra
 from calibrant.files.roles import role_of, score_prefix
@@ -462,3 +463,29 @@ def test_names() -> None:
     assert score_prefix("prob.cat") == ("prob.", "probabilities")
     assert score_prefix("p7") == ("p", "probabilities")
     assert score_prefix("place") is None
+
+
+@pytest.mark.parametrize(
+    ("written", "read_as"),
+    [
+        (["--5", "3"], ["--5", "3"]),
+        (["1", "²"], ["1", "²"]),
+        (["01", "1"], ["01", "1"]),  # two names, not one number
+        (["007", "008"], ["007", "008"]),
+        (["9" * 5000, "1"], ["1", "9" * 5000]),
+        (["-1", "1"], [-1, 1]),
+    ],
+)
+def test_labels_are_numbers_where_they_are_written_as_such(
+    tmp_path: Path, written: list[str], read_as: list[Any]
+) -> None:
+    rows = "".join(f"{i % 7},{i % 5},{written[i % 2]}\n" for i in range(20))
+    (tmp_path / "rows.csv").write_text("logit_0,logit_1,label\n" + rows, encoding="utf-8")
+    assert files.read(tmp_path / "rows.csv").classes.tolist() == read_as
+
+
+def test_a_scan_names_the_line_of_a_label_that_is_missing(tmp_path: Path) -> None:
+    rows = "".join(f"{i % 7},{i % 5},{'' if i == 11 else i % 2}\n" for i in range(20))
+    (tmp_path / "rows.csv").write_text("logit_0,logit_1,label\n" + rows)
+    with pytest.raises(InvalidInput, match=r"missing labels; seen: None in line 13 of"):
+        calibrant.make("ts").fit(calibrant.scan(tmp_path / "rows.csv"))

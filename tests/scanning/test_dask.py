@@ -29,3 +29,23 @@ def test_answers_to_dask_arrays_are_lazy():
     lazy = fitted.predict_proba(da.from_array(Z, chunks=(700, 2)))
     assert type(lazy).__module__.startswith("dask")
     np.testing.assert_allclose(lazy.compute(), fitted.predict_proba(Z))
+
+
+def _unknown(values, chunks):
+    """Rows of which Dask does not know how many they are."""
+    array = da.from_array(values, chunks=chunks)
+    return array[da.from_array(np.arange(len(values)) % 2 == 0, chunks=chunks[:1])]
+
+
+@pytest.mark.parametrize(
+    ("scores", "labels", "words"),
+    [
+        (da.from_array(Z, chunks=(700, 4)), da.from_array(Y[:-3], chunks=500), "numbers of rows"),
+        (da.from_array(Z, chunks=(700, 4)), Y[:-3], "numbers of rows"),
+        (_unknown(Z, (700, 4)), Y[::2], "does not know how many rows"),
+        (_unknown(Z, (700, 4)), _unknown(Y, (500,)), "does not know how many rows"),
+    ],
+)
+def test_rows_that_do_not_fit_one_another_are_refused(scores, labels, words):
+    with pytest.raises(calibrant.CalibrantError, match=words):
+        make("ts").fit(calibrant.scan(scores, label=labels))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -119,6 +120,7 @@ def _several_labels(table: Table, wanted: str | None, taken: set[str]) -> Piece:
 
 
 _UNKNOWN = ("", "nan", "na", "null", "none", "?")
+_WHOLE = re.compile("0|-?[1-9][0-9]{0,17}")  # as numbers are written, and no larger than int64 holds: 007 is a name
 
 
 def _outcomes(table: Table, column: str) -> Array:
@@ -204,7 +206,7 @@ def _as_labels(values: NDArray[Any]) -> NDArray[Any]:
     if not all(isinstance(item, str) for item in items):
         return values
     known = [item for item in items if item.lower() not in _UNKNOWN]
-    if known and all(item.lstrip("-").isdigit() for item in known):
+    if known and all(map(_WHOLE.fullmatch, known)):
         told: dict[str, Any] = {item: int(item) for item in known}
     elif known and {item.lower() for item in known} <= {"true", "false"}:
         told = {item: item.lower() == "true" for item in known}

@@ -19,6 +19,7 @@ from ..passes.statistic import Rows
 from ..passes.survey import SampleSize, Survey, judged_rows, survey_of
 from ..validation import as_labels
 from ..validation.arrays import as_matrix
+from ..validation.labels import refuse_missing
 from ..validation.saturation import ZeroCounts, count_zeros, rows_without_zeros, smallest_log, zero_level
 from .reading import Reading, is_one_score, label_values, named, naming_rows
 from .watching import counted
@@ -248,7 +249,9 @@ def _with_rows(batches: Iterable[Batch]) -> Iterator[Batch]:
 
 def _look_at(batch: Batch, start: Reading, reading: Reading, wanted: Wanted, before: Survey | None) -> Seen:
     valid = reading.scores(batch)
-    labels, outcomes = label_values(batch), reading.outcomes(batch)
+    labels = label_values(batch)
+    refuse_missing(labels, "labels")
+    outcomes = reading.outcomes(batch)
     try:
         distinct = np.unique(labels)
     except TypeError as error:

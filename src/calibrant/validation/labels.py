@@ -192,12 +192,15 @@ def _label_array(y: Any, n: int, name: str) -> NDArray[Any]:
             f"scores and {name} have inconsistent numbers of rows", seen=f"{n} scores, {len(labels)} labels"
         )
     if labels.dtype.kind == "O":
-        _refuse_missing(labels, name)
+        refuse_missing(labels, name)
         labels = _plain(labels)
     return _whole_numbers(labels, name) if labels.dtype.kind == "f" else labels
 
 
-def _refuse_missing(labels: NDArray[Any], name: str) -> None:
+def refuse_missing(labels: NDArray[Any], name: str) -> None:
+    """Raise where a label is None, or not a value in pandas' words."""
+    if labels.dtype.kind != "O":
+        return
     for row, label in enumerate(labels.tolist()):
         if label is None or type(label).__name__ in ("NAType", "NaTType") or label != label:
             raise InvalidInput(f"{name} has missing labels", seen=f"{label!r} in row {row}", hint="drop these rows")

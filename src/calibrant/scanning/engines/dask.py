@@ -74,19 +74,30 @@ def dask_source(given: Any, names: Names, beside: Mapping[str, Any], bytes_a_bat
     if "labels" not in beside:
         raise InvalidInput("a Dask array needs its labels", hint="pass label=…, an array of as many rows")
     scores = given.rechunk({1: -1}) if given.ndim == 2 else given
-    columns = [scores, *beside.values()]
     rows = scores.chunks[0]
-    aligned = [_aligned(column, rows) for column in columns]
+    aligned = [_aligned("scores", scores, rows), *(_aligned(*column, rows) for column in beside.items())]
     partitions = [list(parts) for parts in zip(*aligned, strict=True)]
     return DaskSource(given, partitions, _ArrayBatches(tuple(beside)))
 
 
-def _aligned(column: Any, rows: tuple[int, ...]) -> list[Any]:
-    if not hasattr(column, "to_delayed"):
+def _aligned(role: str, column: Any, rows: tuple[int, ...]) -> list[Any]:
+    """Return a column in as many parts as the scores have, of as many rows each."""
+    known = not any(np.isnan(rows))
+    given = len(column) if not hasattr(column, "to_delayed") else getattr(column, "shape", (np.nan,))[0]
+    if known and isinstance(given, (int, float)) and not np.isnan(given) and given != sum(rows):
+        raise InvalidInput(f"scores and {role} have inconsistent numbers of rows", seen=f"{sum(rows)}, {given}")
+    if not hasattr(column, "to_delayed") and known:
         return list(np.split(np.asarray(column), np.cumsum(rows)[:-1]))
-    if hasattr(column, "chunks") and not any(np.isnan(rows)):
+    if hasattr(column, "chunks") and known and not np.isnan(given):
         column = column.rechunk({0: rows})
-    return list(np.ravel(column.to_delayed()))
+    parts = list(np.ravel(column.to_delayed())) if hasattr(column, "to_delayed") else []
+    if len(parts) != len(rows):
+        raise InvalidInput(
+            f"the partitions of scores and {role} are not the same, and Dask does not know how many rows they have",
+            seen=f"{len(rows)} and {len(parts)}",
+            hint="call compute_chunk_sizes() on the arrays",
+        )
+    return parts
 
 
 @dataclass(frozen=True)
