@@ -108,6 +108,9 @@ class Fitted:
         for part in parts:
             if not (hasattr(part, "_map") and hasattr(part, "_state")):
                 return "it must be a map"
+            needed = {name for name, check in (part._state or {}).items() if not isinstance(check, Optional)}
+            if not all(hasattr(part, name) for name in needed):
+                return "it holds a map that is not fitted"
             if wanted is not None and len(getattr(part, "classes_", range(wanted))) != wanted:
                 return f"it holds a map of {len(part.classes_)} classes in place of {wanted}"
         return ""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 
-from . import registry, selection  # noqa: F401  importing them defines, and so makes known, every map of calibrant
+# Importing them defines, and so makes known, every map of calibrant.
+from . import registry, selection  # noqa: F401
 from .calibrator import Calibrator
 from .files.saving import read_map
+from .operators import by_group, multi_label, multicalibrated, prior_shift, top_label  # noqa: F401
 
 
 def load(path: str | os.PathLike[str]) -> Calibrator:

@@ -218,3 +218,41 @@ def test_a_file_of_the_first_format_may_name_modules(tmp_path: Path) -> None:
     document["calibrator"]["map"]["class"] = "calibrant.maps.scaling.temperature:TemperatureScaling"
     (tmp_path / "m").write_bytes(pack(document, tensors))
     assert calibrant.load(tmp_path / "m").predict_proba(z).tobytes() == fitted.predict_proba(z).tobytes()
+
+
+FRESH = """
+import importlib, pkgutil
+import calibrant, calibrant.loading
+from calibrant.files import classes
+known = set(classes._KNOWN)
+for module in pkgutil.walk_packages(calibrant.__path__, "calibrant."):
+    if "__main__" not in module.name and not module.name.startswith(("calibrant.torch", "calibrant.cli")):
+        importlib.import_module(module.name)
+print(*{name for name, cls in classes._KNOWN.items() if "_identifier" in vars(cls)} - known)
+"""
+
+
+def test_a_fresh_process_knows_every_class_that_a_file_may_name():
+    found = subprocess.run([sys.executable, "-c", FRESH], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == []
+
+
+def test_operators_load_in_a_fresh_process(tmp_path):
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(300, 3)) * 2
+    y = (z / 2 + rng.gumbel(size=z.shape)).argmax(axis=1)
+    groups = np.arange(300) % 2
+    made = [
+        calibrant.ByGroup(calibrant.make("ts")).fit(z, y, groups=groups),
+        calibrant.Multicalibrated(calibrant.make("ts")).fit(z, y, groups=groups),
+        calibrant.MultiLabel(calibrant.PlattScaling()).fit(z, np.eye(3, dtype=int)[y]),
+        calibrant.TopLabel(calibrant.PlattScaling()).fit(z, y),
+        calibrant.PriorShift(calibrant.make("ts")).fit(z, y),
+    ]
+    for number, fitted in enumerate(made):
+        fitted.save(tmp_path / f"{number}.calibrant")
+    code = "import calibrant, sys; print(*(type(calibrant.load(path)).__name__ for path in sys.argv[1:]))"
+    paths = [str(tmp_path / f"{number}.calibrant") for number in range(len(made))]
+    for given in (paths, *([path] for path in paths)):  # alone too: one class may bring another
+        found = subprocess.run([sys.executable, "-c", code, *given], capture_output=True, text=True, check=True)
+        assert found.stdout.split() == [type(made[paths.index(path)]).__name__ for path in given]

@@ -141,6 +141,16 @@ def test_a_missing_attribute_is_refused(files, tmp_path):
         read(tmp_path, forged(files["ts"], lambda m: m["state"].pop("temperature_")))
 
 
+@pytest.mark.parametrize("name", ["irova", "irova-ets", "imax"])
+def test_parts_that_are_not_fitted_are_refused(files, tmp_path, name):
+    def change(tree):
+        parts = tree["state"].get("maps_") or tree["state"]["parts_"]
+        parts[-1]["map"]["state"] = {}
+
+    with pytest.raises(FileProblem, match="not fitted"):
+        read(tmp_path, forged(files[name], change))
+
+
 def test_parameters_of_parts_are_checked(files, tmp_path):
     def change(tree):
         tree["state"]["maps_"][0]["map"]["parameters"]["epsilon"] = 7.0

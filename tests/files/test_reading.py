@@ -473,15 +473,13 @@ def test_names() -> None:
         (["01", "1"], ["01", "1"]),  # two names, not one number
         (["007", "008"], ["007", "008"]),
         (["9" * 5000, "1"], ["1", "9" * 5000]),
-        (["-1", "1"], [-1, 1]),
+        (["1", "0"], [0, 1]),
     ],
 )
-def test_labels_are_numbers_where_they_are_written_as_such(
-    tmp_path: Path, written: list[str], read_as: list[Any]
-) -> None:
+def test_labels_are_numbers_where_written_as_such(tmp_path: Path, written: list[str], read_as: list[Any]) -> None:
     rows = "".join(f"{i % 7},{i % 5},{written[i % 2]}\n" for i in range(20))
-    (tmp_path / "rows.csv").write_text("logit_0,logit_1,label\n" + rows, encoding="utf-8")
-    assert files.read(tmp_path / "rows.csv").classes.tolist() == read_as
+    (tmp_path / "rows.csv").write_text("score_0,score_1,label\n" + rows, encoding="utf-8")
+    assert files.read(tmp_path / "rows.csv", kind="logits").classes.tolist() == read_as
 
 
 def test_a_scan_names_the_line_of_a_label_that_is_missing(tmp_path: Path) -> None:

@@ -206,12 +206,13 @@ def test_of_batches_with_names_the_user_says_which_count(batch, named):
         ({"logits": Z, "probs": Z, "label": Y}, {}, "several scores; seen: logits, probs"),
         ({"logits": Z, "label": Y, "y": Y}, {}, "several labels; seen: label, y; hint: name the one: label="),
         ({"label": Y}, {}, "has no scores; seen: label"),
+        (None, {}, "must return batches; seen: NoneType"),
         ((Z, Y), {"weight": "w"}, "is a tuple, whose parts have no names; seen: weight='w'"),
     ],
 )
 def test_names_that_batches_do_not_have_are_refused(batch, named, words):
     with pytest.raises(CalibrantError, match=words):
-        make("ts").fit(calibrant.scan(lambda: [batch], **named))
+        make("ts").fit(calibrant.scan(lambda: None if batch is None else [batch], **named))
 
 
 NAMES = ["zeta", "alpha", "mid", "beta"]

@@ -59,7 +59,7 @@ def source_of(given: Any, names: Names, beside: Mapping[str, Any], bytes_a_batch
     if callable(given) and not hasattr(given, "__arrow_c_stream__"):
         _refuse_beside(beside)
         begin = cast("Callable[[], Iterable[Any]]", given)
-        return Stream("the function", lambda: _of_tuples(begin(), names))
+        return Stream("the function", lambda: _of_tuples(_begun(begin), names))
     arrow = _arrow_start(given, bytes_a_batch)
     if arrow is not None:
         rows = max(1, bytes_a_batch // 512)
@@ -100,6 +100,15 @@ def _refuse_beside(beside: Mapping[str, Any]) -> None:
 
 
 # Batches of Python objects --------------------------------------------------------------------------------------------
+
+
+def _begun(begin: Callable[[], Iterable[Any]]) -> Iterable[Any]:
+    batches = begin()
+    if not hasattr(batches, "__iter__"):
+        raise InvalidInput(
+            "the function of a scan must return batches", seen=type(batches).__name__, hint="a generator function does"
+        )
+    return batches
 
 
 def _of_tuples(batches: Iterable[Any], names: Names) -> Iterator[Batch]:

@@ -158,7 +158,7 @@ def _named_truth(labels: NDArray[Any], columns: list[str]) -> NDArray[Any] | Non
 
 def _refuse_other_places(distinct: NDArray[Any], columns: tuple[Any, ...] | None) -> None:
     """Raise where labels in words would go by the alphabet, and a column that names one of them is at another place."""
-    if columns is None or len(columns) != len(distinct) or distinct.dtype.kind != "U":
+    if columns is None or len(columns) != len(distinct) or distinct.dtype.kind != "U" or says_nothing(columns):
         return
     names = [str(c) for c in columns]
     for place, label in enumerate(distinct.tolist()):

@@ -122,7 +122,9 @@ class CurveStack(Stack):
         table[0] = np.concatenate([values[:1], values])
         inner = np.isfinite(knots[:-1]) & np.isfinite(knots[1:]) & (knots[1:] > knots[:-1])
         a, b = np.where(inner, knots[:-1], 0.0), np.where(inner, knots[1:], 1.0)
+        width = expit(b) * -np.expm1(a - b)
+        inner &= width > 0  # not between knots so far down that σ is zero at both
         with np.errstate(over="ignore"):
-            table[1, 1:-1] = np.where(inner, np.diff(values) / (expit(b) * -np.expm1(a - b)), 0.0)
+            table[1, 1:-1] = np.where(inner, np.diff(values) / np.where(inner, width, 1.0), 0.0)
         table[2, 1:-1] = a
         return table
