@@ -66,6 +66,7 @@ def hard_rows(name, kind="float64"):
 ALL = names()
 # Maps on all of which a class that is masked out acts in a way of its own: alone, lifted, behind another, mixed.
 MASKED = ["ts", "platt", "vector", "irova", "irova-ets", "ets > vector", "ets > platt", "sms", "blend"]
+CURVES = ["isotonic-s", "irova", "irm", "irova-ts", "irova-ets", "irm-ts", "isotonic-centred", "venn-abers", "spline"]
 
 
 @cache

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.exports.export_cases import ALL, fitted, hard_rows, quietly, tolerance
+from tests.exports.export_cases import ALL, CURVES, fitted, hard_rows, problem, quietly, tolerance
 
 from calibrant import CalibrantError, PlattScaling, exports
 
@@ -43,6 +43,16 @@ def answers(cases):
 
 def plain(rows):
     return [[x if np.isfinite(x) else repr(float(x)) for x in row] for row in np.atleast_2d(rows).tolist()]
+
+
+def test_curves_fitted_in_double_precision_and_asked_in_single():
+    rows = problem("float32")[0][:60]
+    cases = [{"map": json.loads(fitted(name).to_json(dtype="float32")), "rows": plain(rows)} for name in CURVES]
+    for name, found in zip(CURVES, answers(cases), strict=True):
+        wanted = fitted(name).predict_proba(rows)
+        np.testing.assert_allclose(
+            np.array(found["rows"]), wanted, rtol=0, atol=tolerance(name, "float32"), err_msg=name
+        )
 
 
 @pytest.mark.parametrize("kind", ["float32", "float64"])

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.exports.export_cases import ALL, MASKED, fitted, hard_rows, masked, problem, quietly, tolerance
+from tests.exports.export_cases import ALL, CURVES, MASKED, fitted, hard_rows, masked, problem, quietly, tolerance
 
 from calibrant import Binning, CalibrantError, Chain, Isotonic, OneVsRest, PlattScaling, TemperatureScaling, make
 from calibrant.exports import describe, onnx_model
@@ -58,6 +58,13 @@ def test_masked_classes_of_a_temperature_next_to_one(temperature, kind):
     rows = np.where(np.arange(4) == 2, -np.inf, 1e4 * z[:60]).astype(kind)
     answer = run(onnx_model(describe(calibrator), dtype=kind), rows)
     np.testing.assert_allclose(answer, calibrator.predict_proba(rows), rtol=0, atol=tolerance("ts", kind))
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_curves_fitted_in_double_precision_and_asked_in_single(name):
+    calibrator, rows = fitted(name, "float64"), problem("float32")[0]
+    answer = run(onnx_model(describe(calibrator), dtype="float32"), rows)
+    np.testing.assert_allclose(answer, calibrator.predict_proba(rows), rtol=0, atol=tolerance(name, "float32"))
 
 
 @pytest.mark.parametrize("kind", ["float32", "float64"])

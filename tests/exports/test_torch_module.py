@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from tests.exports.export_cases import ALL, fitted, hard_rows, quietly, tolerance
+from tests.exports.export_cases import ALL, CURVES, fitted, hard_rows, problem, quietly, tolerance
 
 from calibrant import Binning, CalibrantError, PlattScaling, exports
 
@@ -95,6 +95,14 @@ def test_one_score_of_either_shape(shape):
     calibrator = quietly(PlattScaling(), s, (rng.random(100) < 0.4).astype(int))
     answer = calibrator.to_torch()(torch.from_numpy(s).reshape(shape))
     np.testing.assert_allclose(answer, calibrator.predict_proba(s), rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_curves_fitted_in_double_precision_and_asked_in_single(name):
+    module, rows = fitted(name, "float64").to_torch(), problem("float32")[0]
+    answer = module(torch.from_numpy(rows)).numpy()
+    wanted = fitted(name, "float64").predict_proba(rows)
+    np.testing.assert_allclose(answer, wanted, rtol=0, atol=tolerance(name, "float32"))
 
 
 def test_single_precision_for_devices_without_double():

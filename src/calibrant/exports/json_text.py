@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..errors import InvalidInput
 from ..types import Array
 from .description import Description, describe
+from .rounding import as_scores
 
 FORMAT = "calibrant-map"
 VERSION = 1  # of the format: it changes where an old reader would answer wrongly
@@ -51,7 +52,10 @@ def as_dict(description: Description, dtype: str = "float32") -> dict[str, Any]:
         told: dict[str, Any] = {"op": node.op, "width": node.width}
         if node.inputs:
             told["of"] = list(node.inputs)
-        told |= {name: _plain(value) for name, value in node.values.items()}
+        values = dict(node.values)
+        if values.pop("as_scores", None) is not None:
+            values["edges"] = as_scores(values["edges"], dtype)
+        told |= {name: _plain(value) for name, value in values.items()}
         nodes.append(told)
     return {
         "format": FORMAT,

@@ -12,6 +12,7 @@ from ..errors import InvalidInput, import_extra
 from ..formulas.graph import GRID, Node
 from ..types import Array, Integers
 from .description import Description
+from .rounding import as_scores
 
 OPSET = 17  # of 2022: every runtime in use has it; 13 is the first whose Softmax means rows
 _LEAST_OPSET = 13
@@ -193,7 +194,10 @@ class OnnxGraph:
 
     def _locate(self, node: Node, given: str) -> str:
         """The number of edges at or below, by bisection: a stage halves what is left of 2^m - 1 edges."""
-        edges = _rounded_up(node.values["edges"], self.inside)
+        edges = node.values["edges"]
+        if "as_scores" in node.values:
+            edges = as_scores(edges, self.outside)
+        edges = _rounded_up(edges, self.inside)
         length = edges.shape[1]
         flat, starts = self.tensor(edges.ravel()), node.values["groups"][None, :] * length
         place, step = "", (length + 1) // 2

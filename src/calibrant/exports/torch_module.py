@@ -166,10 +166,14 @@ class _TorchGraph:
 
     def _locate(self, node: Node, given: Any) -> Any:
         edges = node.values["edges"]
-        if len(edges) == 1:
-            return self.call("bucketize", self.method("contiguous", given), self.number(edges[0]), right=True)
+        shared = len(edges) == 1
+        found = self.number(edges[0] if shared else edges[node.values["groups"]])
+        if "as_scores" in node.values:
+            found = self._rounded(node, found)
+        if shared:
+            return self.call("bucketize", self.method("contiguous", given), found, right=True)
         columns = self.method("contiguous", self.call("t", given))
-        place = self.call("searchsorted", self.number(edges[node.values["groups"]]), columns, right=True)
+        place = self.call("searchsorted", found, columns, right=True)
         return self.call("t", place)
 
     def _pick(self, node: Node, place: Any) -> Any:

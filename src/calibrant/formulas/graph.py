@@ -234,13 +234,17 @@ class Term:
             "matmul", [self], matrix.shape[1], matrix=np.ascontiguousarray(matrix, dtype=np.float64)
         )
 
-    def locate(self, edges: Sequence[Array], groups: Integers) -> Term:
-        """Return for each column how many edges of its group's list are at or below it."""
+    def locate(self, edges: Sequence[Array], groups: Integers, *, as_scores: bool = False) -> Term:
+        """Return for each column how many edges of its group's list are at or below it.
+
+        ``as_scores``: the edges are first rounded to the precision of the scores.
+        """
         length = 2 ** max(1, max(map(len, edges)).bit_length()) - 1
         table = np.full((len(edges), length), np.inf)
         for row, own in zip(table, edges, strict=True):
             row[: len(own)] = own
-        return self.formula.add("locate", [self], self.width, edges=table, groups=_narrow(groups, self.width))
+        rounds = {"as_scores": np.ones(1)} if as_scores else {}
+        return self.formula.add("locate", [self], self.width, edges=table, groups=_narrow(groups, self.width), **rounds)
 
     def pick(self, tables: Sequence[Array], groups: Integers) -> Term:
         """Return the entry of its group's table at each column's index; beyond the last, the last."""

@@ -105,26 +105,46 @@ class CurveStack(Stack):
         Between knots a and b, with x a log-odds and values v to w, the answer is v + c σ(x) (1 - e^(a - x)) where
         c = (w - v) / (σ(b) (1 - e^(a - b))): linear in σ(x), and no digits are lost where σ saturates.
         """
-        tables = [self._table(np.asarray(knots, dtype=np.float64), values) for knots, values in self._curves]
-        place = odds.locate([np.asarray(knots, dtype=np.float64) for knots, _ in self._curves], self._groups)
-        base, rise, start = (place.pick([table[i] for table in tables], self._groups) for i in range(3))
-        answer = base
+        curves = [(np.asarray(knots, dtype=np.float64), values) for knots, values in self._curves]
+        rounds = any((as_single(knots) != knots).any() for knots, _ in curves)
+        place = odds.locate([knots for knots, _ in curves], self._groups, as_scores=rounds)
+        tables = [self._table(knots, values, as_they_are=rounds) for knots, values in curves]
+        picked = [place.pick([table[i] for table in tables], self._groups) for i in range(4 if rounds else 3)]
+        answer = picked[0]
         if not self._steps:
-            answer = base + rise * sigmoid(odds) * one_minus_exp((odds - start).clip(0.0, 1e3))
+            rise, start = _rise(picked[1], picked[2].rounded(), picked[3].rounded()) if rounds else picked[1:]
+            answer = answer + rise * sigmoid(odds) * one_minus_exp((odds - start).clip(0.0, 1e3))
         if self._epsilon > 0:
             answer = (1.0 - self._epsilon) * answer + self._epsilon * sigmoid(odds)
         return answer.rounded()
 
     @staticmethod
-    def _table(knots: Array, values: Array) -> Array:
-        """Return for each number of knots at or below a score: v, c and a."""
-        table = np.zeros((3, len(knots) + 1))
+    def _table(knots: Array, values: Array, *, as_they_are: bool = False) -> Array:
+        """Return for each number of knots at or below a score: v, c and a; ``as_they_are``: v, w - v, a and b."""
+        table = np.zeros((4 if as_they_are else 3, len(knots) + 1))
         table[0] = np.concatenate([values[:1], values])
         inner = np.isfinite(knots[:-1]) & np.isfinite(knots[1:]) & (knots[1:] > knots[:-1])
         a, b = np.where(inner, knots[:-1], 0.0), np.where(inner, knots[1:], 1.0)
+        if as_they_are:
+            table[1, 1:-1] = np.where(inner, np.diff(values), 0.0)
+            table[2:, 1:-1] = a, b
+            return table
         width = expit(b) * -np.expm1(a - b)
         inner &= width > 0  # not between knots so far down that σ is zero at both
         with np.errstate(over="ignore"):
             table[1, 1:-1] = np.where(inner, np.diff(values) / np.where(inner, width, 1.0), 0.0)
         table[2, 1:-1] = a
         return table
+
+
+def as_single(knots: Array) -> Array:
+    """Return knots as single precision has them."""
+    with np.errstate(over="ignore"):
+        return knots.astype(np.float32).astype(np.float64)
+
+
+def _rise(gain: Term, a: Term, b: Term) -> tuple[Term, Term]:
+    """Return c, and a, between knots that are rounded to the precision of the scores."""
+    width = sigmoid(b) * one_minus_exp((b - a).clip(0.0, 1e3))
+    some = width > 0.0
+    return some.where(gain / some.where(width, 1.0), 0.0), a
