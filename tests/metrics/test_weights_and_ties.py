@@ -140,3 +140,19 @@ def test_required_samples_look_at_the_scores_however_many(rng):
     for bad in ({"norm": "max"}, {"repeats": 3}, {"repeats": 100.0}):
         with pytest.raises(InvalidInput):
             required_samples(0.1, **bad)
+
+
+def test_weights_that_sum_to_one_are_measured(rng, rows):
+    """The debiased error alone needs weights that count rows; all other figures do not look at their scale."""
+    y, p = rows
+    w = rng.random(len(y))
+    small, large = (measure(y, p, sample_weight=w * s, resamples=50) for s in (1 / w.sum(), len(w) / w.sum()))
+    lost = small.metrics["ece_debiased"]
+    assert np.isnan(lost.estimate)
+    assert lost.low is None
+    assert "count rows" in lost.note
+    assert "ece_debiased" in repr(small)
+    assert small.to_dict()["metrics"]["ece_debiased"]["low"] is None
+    for name, found in small.metrics.items():
+        if name != "ece_debiased":
+            assert found.estimate == pytest.approx(large.metrics[name].estimate, rel=1e-6)

@@ -15,6 +15,10 @@ from .binned import bin_sums
 from .norms import Norm, check_norm
 
 
+class UncountedWeights(InvalidInput):
+    """Weights that are factors, where numbers of rows are needed."""
+
+
 def debiased(pairs: Pairs, *, norm: Norm = 2, bins: Any = 15, edges: Any = "equal_mass") -> float:
     """Debiased calibration error (Kumar, Liang and Ma 2019, §4).
 
@@ -36,7 +40,7 @@ def debiased_of(sums: Array, norm: Norm) -> Array:
     total = sums[0].sum(axis=-1)
     counted = sums[0] >= 2
     if not counted.any() and (sums[0] != np.floor(sums[0])).any():
-        raise InvalidInput(
+        raise UncountedWeights(
             "the debiased error needs weights that count rows",
             seen=f"no bin of weight 2 or more, {float(sums[0].max()):g} at most",
             hint="scale sample_weight to sum to the number of rows",
