@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.exports.export_cases import ALL, CURVES, fitted, hard_rows, problem, quietly, tolerance
 
-from calibrant import Binning, CalibrantError, PlattScaling, exports
+from calibrant import Binning, CalibrantError, PlattScaling, exports, make
 
 torch = pytest.importorskip("torch")
 
@@ -103,6 +103,20 @@ def test_curves_fitted_in_double_precision_and_asked_in_single(name):
     answer = module(torch.from_numpy(rows)).numpy()
     wanted = fitted(name, "float64").predict_proba(rows)
     np.testing.assert_allclose(answer, wanted, rtol=0, atol=tolerance(name, "float32"))
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+@pytest.mark.parametrize("name", CURVES)
+def test_curves_of_scores_that_say_far_too_much(name, kind):
+    """As the log-probabilities of naive Bayes do: most knots are where a probability is zero in double precision."""
+    rng = np.random.default_rng(0)
+    z = 300 * rng.normal(size=(400, 4))
+    y = np.where(rng.random(400) < 0.6, z.argmax(axis=1), rng.integers(0, 4, 400))
+    calibrator = quietly(make(name), z.astype(kind), y)
+    rows = np.concatenate([z[:80], 300 * rng.normal(size=(80, 4))]).astype(kind)
+    answer = calibrator.to_torch()(torch.from_numpy(rows)).numpy()
+    atol = 1e-12 if kind == "float64" else tolerance(name, kind)
+    np.testing.assert_allclose(answer, calibrator.predict_proba(rows), rtol=0, atol=atol)
 
 
 def test_single_precision_for_devices_without_double():

@@ -49,8 +49,8 @@ def describe(calibrator: Any, one_score: bool | None = None, *, bare: bool = Fal
     one_score : bool, optional
         Whether a row is one score, of the second of two classes; by default as in `fit`.
     bare : bool
-        Leave out what only floating-point corners need: rows that `predict_proba` refuses, ties by rounding, and one
-        score that is infinite (a probability of zero or one).
+        Leave out what only floating-point corners need: rows that `predict_proba` refuses, ties by rounding, scores in
+        single precision, and one score that is infinite (a probability of zero or one).
     """
     if not isinstance(calibrator, Calibrator):
         raise InvalidType(
@@ -63,7 +63,7 @@ def describe(calibrator: Any, one_score: bool | None = None, *, bare: bool = Fal
         raise InvalidInput(
             "one score a row is for maps of two classes", seen=f"{calibrator.n_features_in_} columns", allowed="2"
         )
-    formula = Formula(1 if one else calibrator.n_features_in_)
+    formula = Formula(1 if one else calibrator.n_features_in_, double=bare)
     given = formula.input
     if embedded:
         p = calibrator._formula(given)

@@ -45,7 +45,8 @@ class Node:
 class Formula:
     """The nodes of a map; the first is the input, ``output`` the last that counts."""
 
-    def __init__(self, columns: int) -> None:
+    def __init__(self, columns: int, *, double: bool = False) -> None:
+        self.double = double  # scores are in double precision wherever it runs, as in SQL
         self.nodes: list[Node] = [Node("input", (), columns)]
         self._known: dict[Any, Term] = {}
         self.output = 0

@@ -11,9 +11,11 @@ from scipy.special import expit
 from ... import _core
 from ...arrays import log_odds, row_blocks
 from ...formulas import Term, sigmoid
-from ...formulas.functions import one_minus_exp
+from ...formulas.functions import absolute, one_minus_exp
 from ...threads import get_threads
 from ...types import Array, Floats, Integers
+
+_FAR = -600.0  # log-odds below which σ has few digits left, and from -745 on none
 
 
 class Stack:
@@ -103,17 +105,20 @@ class CurveStack(Stack):
         """Return what `answers` computes, as a formula.
 
         Between knots a and b, with x a log-odds and values v to w, the answer is v + c σ(x) (1 - e^(a - x)) where
-        c = (w - v) / (σ(b) (1 - e^(a - b))): linear in σ(x), and no digits are lost where σ saturates.
+        c = (w - v) / (σ(b) (1 - e^(a - b))): linear in σ(x), and no digits are lost where σ saturates. Where knots are
+        rounded to the precision of the scores, or are so far down that σ is nearly zero, c is made of a and b in place.
         """
         curves = [(np.asarray(knots, dtype=np.float64), values) for knots, values in self._curves]
-        rounds = any((as_single(knots) != knots).any() for knots, _ in curves)
+        rounds = not odds.formula.double and any((as_single(knots) != knots).any() for knots, _ in curves)
         place = odds.locate([knots for knots, _ in curves], self._groups, as_scores=rounds)
-        tables = [self._table(knots, values, as_they_are=rounds) for knots, values in curves]
-        picked = [place.pick([table[i] for table in tables], self._groups) for i in range(4 if rounds else 3)]
-        answer = picked[0]
-        if not self._steps:
-            rise, start = _rise(picked[1], picked[2].rounded(), picked[3].rounded()) if rounds else picked[1:]
-            answer = answer + rise * sigmoid(odds) * one_minus_exp((odds - start).clip(0.0, 1e3))
+        apart = rounds or any((knots[np.isfinite(knots)] < _FAR).any() for knots, _ in curves)
+        tables = [self._table(knots, values, as_they_are=apart) for knots, values in curves]
+        base, rise, start, *end = (place.pick([table[i] for table in tables], self._groups) for i in range(3 + apart))
+        answer = base
+        if apart and not self._steps:
+            answer = base + rise * _share_of_rise(odds, start.rounded(), end[0].rounded())
+        elif not self._steps:
+            answer = base + rise * sigmoid(odds) * one_minus_exp((odds - start).clip(0.0, 1e3))
         if self._epsilon > 0:
             answer = (1.0 - self._epsilon) * answer + self._epsilon * sigmoid(odds)
         return answer.rounded()
@@ -129,10 +134,8 @@ class CurveStack(Stack):
             table[1, 1:-1] = np.where(inner, np.diff(values), 0.0)
             table[2:, 1:-1] = a, b
             return table
-        width = expit(b) * -np.expm1(a - b)
-        inner &= width > 0  # not between knots so far down that σ is zero at both
         with np.errstate(over="ignore"):
-            table[1, 1:-1] = np.where(inner, np.diff(values) / np.where(inner, width, 1.0), 0.0)
+            table[1, 1:-1] = np.where(inner, np.diff(values) / (expit(b) * -np.expm1(a - b)), 0.0)
         table[2, 1:-1] = a
         return table
 
@@ -143,8 +146,9 @@ def as_single(knots: Array) -> Array:
         return knots.astype(np.float32).astype(np.float64)
 
 
-def _rise(gain: Term, a: Term, b: Term) -> tuple[Term, Term]:
-    """Return c, and a, between knots that are rounded to the precision of the scores."""
-    width = sigmoid(b) * one_minus_exp((b - a).clip(0.0, 1e3))
+def _share_of_rise(x: Term, a: Term, b: Term) -> Term:
+    """Return σ(x) (1 - e^(a - x)) over σ(b) (1 - e^(a - b)), which is between 0 and 1 from a to b."""
+    width = one_minus_exp((b - a).clip(0.0, 1e3))
     some = width > 0.0
-    return some.where(gain / some.where(width, 1.0), 0.0), a
+    ratio = (x.at_most(0.0) - b.at_most(0.0)).exp() * (1.0 + (-absolute(b)).exp()) / (1.0 + (-absolute(x)).exp())
+    return some.where(one_minus_exp((x - a).clip(0.0, 1e3)) / some.where(width, 1.0) * ratio, 0.0)
