@@ -295,3 +295,11 @@ def test_a_place_of_zeros_that_is_no_number_is_refused_but_for_embeddings(files,
     with pytest.raises(CalibrantError, match="zero_"):
         read(tmp_path, forged(files["ts"], spoil))
     assert np.isnan(read(tmp_path, forged(files["kcal"], spoil)).zero_)
+
+
+@pytest.mark.parametrize("name", ["uniform", "ts"])
+def test_a_map_of_one_class_is_refused(files, tmp_path, name):
+    """Found by a fuzzer: a map without parameters of its own answered one column of ones."""
+    one = {"objects": ["only"], "shape": [1], "dtype": "O"}
+    with pytest.raises(FileProblem, match="at least two classes"):
+        read(tmp_path, forged(files[name], lambda m: m["state"].update(classes_=one, n_features_in_=1)))
