@@ -68,9 +68,10 @@ class Values:
 
     def wrong(self, value: Any, sizes: Sizes) -> str:
         """Return what is wrong with a value, or nothing; learn sizes that were not known."""
-        kinds = {"f": "f", "i": "iu", "b": "b"}[self.kind]
-        if not isinstance(value, np.ndarray) or value.dtype.kind not in kinds or value.dtype.itemsize > 8:
+        if not isinstance(value, np.ndarray) or value.dtype.kind != self.kind or value.dtype.itemsize > 8:
             return f"it must be an array of {_KINDS[self.kind]}"
+        if self.kind == "i" and value.dtype.itemsize < 4:  # sums of small ones overflow
+            return "its integers must have 32 or 64 bits"
         if value.ndim != len(self.shape) or not all(map(_fits, value.shape, self.shape, [sizes] * value.ndim)):
             return f"its shape is {value.shape}, not ({', '.join(map(str, self.shape))})"
         return self._wrong_values(value, sizes) if value.size and self.kind != "b" else ""

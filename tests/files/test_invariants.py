@@ -177,6 +177,8 @@ def test_a_report_that_is_none_is_refused(files, tmp_path):
         (Values("n"), np.array([1.0]), np.array([np.inf])),
         (Values("n", kind="i", low=0, below="K"), np.array([0, 2]), np.array([3])),
         (Values("n", kind="i"), np.array([1]), np.array([1.0])),
+        (Values("n", kind="i"), np.array([1], dtype=np.int32), np.array([1], dtype=np.int16)),
+        (Values("n", kind="i"), np.array([1]), np.array([1], dtype=np.uint64)),
         (Values("K", "K+1"), np.zeros((3, 4)), np.zeros((3, 3))),
         (Values(3), np.zeros(3), [0.0, 0.0, 0.0]),
         (Values("n", kind="b"), np.array([True]), np.array([1])),
