@@ -169,6 +169,13 @@ def test_case_and_what_stands_between_words_do_not_hide_a_class(columns: list[st
     np.testing.assert_array_equal(fitted.predict_proba(frame), fitted.predict_proba(p[:, ::-1]))
 
 
+def test_two_columns_may_have_words_of_their_own() -> None:
+    p = softmax(Z[:, :2])
+    labels = np.array(["well", "sick"])[Y.clip(max=1)]
+    frame = pandas.DataFrame(p, columns=["well_prob", "prob_of_sick"])
+    assert make("ts", inputs="probabilities").fit(frame, labels).classes_.tolist() == ["well", "sick"]
+
+
 def test_names_that_are_one_without_case_are_told_apart_as_they_stand() -> None:
     assert _order(["p_A", "p_a"], ["a", "A"]) == [1, 0]
     assert _order(["P_A", "P_a"], ["b", "B"]) is None

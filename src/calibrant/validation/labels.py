@@ -12,7 +12,7 @@ from ..errors import InvalidInput, caution
 from ..types import Integers
 from .arrays import as_array
 from .columns import order_of, refuse_twice, says_nothing, without_affixes
-from .event import is_first_of_two
+from .event import class_named, is_first_of_two
 
 _LEFT_OUT = -100  # torch's ignore_index
 
@@ -139,10 +139,17 @@ def _named_classes(labels: NDArray[Any], columns: tuple[Any, ...]) -> NDArray[An
 
 
 def _in_order_of(columns: tuple[Any, ...], distinct: set[Any]) -> NDArray[Any] | None:
-    """The labels in the order of the columns that name them in other letters."""
+    """The labels in the order of the columns that name them in other letters, or each among words of its own."""
     known = sorted(distinct, key=str)
     order = order_of(columns, known)
-    return None if order is None else np.array(known)[np.argsort(order)]
+    if order is not None:
+        return np.array(known)[np.argsort(order)]
+    if len(columns) != 2:
+        return None
+    places = [class_named((column,), known) for column in columns]
+    if places == [0, 1]:
+        return np.array(known)
+    return np.array(known[::-1]) if places == [1, 0] else None
 
 
 def _named_truth(labels: NDArray[Any], columns: list[str]) -> NDArray[Any] | None:
