@@ -230,3 +230,15 @@ def test_columns_too_many_or_too_few_are_told_before_any_row_is_judged(
         straight = _write(_frame(), tmp_path / f"s.{ending}")
         assert main(["compare", str(straight), "--test", str(_write(more, tmp_path / f"t.{ending}"))]) == 3
         assert "fox" in capsys.readouterr().err
+
+
+def test_columns_called_like_the_classes_are_pointed_at(tmp_path: Path, capsys: Any) -> None:
+    frame = _frame().rename(columns={f"p_{name}": name for name in NAMES})
+    path = _write(frame, tmp_path / "rows.csv")
+    assert main(["measure", str(path)]) == 3
+    assert "pass --scores ant,bee,cat" in capsys.readouterr().err
+    fitted = str(tmp_path / "m.calibrant")
+    assert main(["fit", str(path), "--scores", "ant,bee,cat", "--kind", "probs", "--method", "ts", "-o", fitted]) == 0
+    unlabelled = _write(frame.drop(columns="label"), tmp_path / "new.csv")
+    assert main(["apply", fitted, str(unlabelled), "-o", str(tmp_path / "out.csv")]) == 3
+    assert "pass --scores ant,bee,cat" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -155,9 +156,18 @@ def _parts(path: str, pieces: Sequence[Piece], names: Names, keys: Sequence[str]
             f"{path} has no scores",
             seen=listed(keys),
             allowed="a key or column named logits, probs or scores",
-            hint="name the one that holds them with --scores, and say --kind logits or --kind probs",
+            hint=f"{_where_scores_are(pieces, names, keys)}, and say --kind logits or --kind probs",
         )
     return _selected(path, found, names.part, names.every_part)
+
+
+def _where_scores_are(pieces: Sequence[Piece], names: Names, keys: Sequence[str]) -> str:
+    """Return a hint where scores may be: columns that are called like the map's classes or like the labels."""
+    wanted = [list(names.known), [str(label) for label in _distinct_labels(pieces)]]
+    called = next((some for some in wanted if len(some) > 1 and set(some) <= set(keys)), [])
+    if not called or any("," in name for name in called):
+        return "name the one that holds them with --scores"
+    return f"columns are called like the classes: if they hold them, pass --scores {shlex.quote(','.join(called))}"
 
 
 def _selected(path: str, groups: dict[str, Group], part: str | None, every: bool) -> dict[str, Group]:
