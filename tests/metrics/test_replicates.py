@@ -111,3 +111,40 @@ def test_more_rows_than_a_block_holds_are_resampled_one_at_a_time(rng, monkeypat
     p = rng.random(101)
     blocks = list(resamples_of(Pairs(p, (rng.random(101) < p) * 1.0), 19, np.random.default_rng(0)))
     assert [many.count for many in blocks] == [1] * 19
+
+
+@pytest.mark.parametrize("norm", [1, 2, "max"])
+def test_samples_of_few_scores_agree_with_one_by_one(norm):
+    """Ties, scores at the ends and on edges, one row and two."""
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        n, steps = int(rng.integers(1, 13)), int(rng.choice([2, 3, 5, 16]))
+        scores, outcomes = rng.integers(0, steps + 1, (3, n)) / steps, rng.random((3, n)) < 0.5
+        complements = 1 - scores if seed % 2 else None
+        many = from_rows(scores, outcomes, complements)
+        pairs = [Pairs(*row) for row in zip(scores, outcomes.astype(float), strict=True)]
+        for edges in ("equal_width", "equal_mass"):
+            for bins in (1, 2, 4, 15):
+                plain = [ESTIMATORS["binned"](one, norm=norm, bins=bins, edges=edges) for one in pairs]
+                np.testing.assert_allclose(many.binned(bins, edges, norm), plain, atol=1e-12)
+            values, chosen = many.sweep(edges, norm)
+            plain = [sweep_cells(one.cells, norm=norm, edges=edges) for one in pairs]
+            np.testing.assert_allclose(values, [one.error for one in plain], atol=1e-12)
+            if complements is None:
+                assert chosen.tolist() == [one.bins for one in plain]
+        for name, found in (("ks", many.ks()), ("ecce", many.ecce())):
+            np.testing.assert_allclose(found, [ESTIMATORS[name](one) for one in pairs], atol=1e-12)
+        if n > 1:
+            for bins in (1, 3, 15):
+                plain = [ESTIMATORS["debiased"](one, bins=bins, edges="equal_mass") for one in pairs]
+                np.testing.assert_allclose(many.debiased(bins), plain, atol=1e-9)
+
+
+def test_scores_that_round_to_one_are_ordered_by_what_is_missing():
+    """1e-20 and 1e-18 short of one: floats know no difference, their complements do."""
+    complements = np.array([[1e-18, 1e-20, 0.5, 1e-19]])
+    many = from_rows(1 - complements, np.array([[True, False, True, True]]), complements)
+    wanted = np.cumsum([0, -0.5, -1e-18, -1e-19, 1 - 1e-20])
+    np.testing.assert_allclose(many.excess[0], wanted, rtol=1e-12)
+    assert many.events[0].tolist() == [0, 1, 2, 3, 3]
+    assert many.joins is None

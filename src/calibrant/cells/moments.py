@@ -103,7 +103,9 @@ class Moments:
             good &= 0 <= found.infinite <= found.weight and not np.isnan(found.least) and type(found.whole) is bool
             slack = 1e-9 * (abs(found.shift) + abs(found.least))
             good = good and found.mean >= found.least - slack
-            good = good and bool(np.isfinite(found.spread).all())  # overflows are refused
+            good = good and bool(
+                np.isfinite([found.first / found.weight, *found.spread]).all()
+            )  # overflows are refused
             if not good or any(isinstance(getattr(found, name), (bool, str)) for name in (*_NUMBERS, "least")):
                 raise FileProblem("this is no sum of moments", seen="numbers that contradict each other")
             return found

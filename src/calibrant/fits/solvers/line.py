@@ -90,5 +90,5 @@ def _flatter(here: LineSums, there: LineSums, step: float, decrease: float, tole
 
 def _cut(here: LineSums, there: LineSums, promised: float) -> float:
     """Return by how much to shorten a step: to the minimum of the parabola through what is known, .1 to .5."""
-    rise = there.value - here.value + promised if there.finite else math.inf
-    return min(max(promised / (2 * rise) if rise > 0 else 0.0, 0.1), 0.5)
+    rise = there.value - here.value + promised if there.finite else math.inf  # above zero: the value fell by less
+    return min(max(promised / (2 * rise), 0.1), 0.5)

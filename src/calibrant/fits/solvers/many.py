@@ -152,7 +152,6 @@ def _search(
             return step, found, used
         if abs(found[0] - value) <= _ROUNDING * abs(value) and abs(float(direction @ found[1])) <= -0.5 * slope:
             return step, found, used
-        bend = found[0] - value - step * slope
-        best = -slope * step**2 / (2 * bend) if bend > 0 else 0.0
-        step = float(np.clip(best, 0.1**used * step, 0.5 * step))
+        bend = found[0] - value - step * slope  # above zero: the value fell by less than promised
+        step = float(np.clip(-slope * step**2 / (2 * bend), 0.1**used * step, 0.5 * step))
     return 0.0, None, _CUTS

@@ -165,7 +165,7 @@ class _Search:
         if not those.any():
             return
         rise = np.where(self.finite, value - self.sums.value, np.inf)[those] + promised[those]
-        best = np.divide(promised[those], 2 * rise, out=np.zeros(len(rise)), where=rise > 0)
+        best = promised[those] / (2 * rise)  # above zero: the value fell by less than promised
         bold = np.clip(self.cuts[those] - _GENTLE + 1, 0, 8)
         least = np.where((bold == 0) & self.finite[those], self.shortest, 0.1 ** (2.0**bold))
         self.size[those] *= np.clip(best, least, np.where(bold > 0, 0.1, 0.5))
