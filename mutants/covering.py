@@ -42,6 +42,7 @@ MORE = {
         "kept/test_kept_blocks.py",
         "kept/test_kept_formulas.py",
         "kept/test_kept_map_corners.py",
+        "kept/test_kept_settings.py",
         "kept/test_kept_in_parts.py",
     ),
     "metrics": (

@@ -172,16 +172,16 @@ def _losses(answer: Answer, loss: str, logits: Floats, labels: Integers) -> Arra
     return row_losses(loss, answer(logits), labels)
 
 
-def mean_losses(data: Data, before: Answer, after: Answer, loss: str = "nll") -> tuple[float, float]:
-    """Return the mean losses of two maps over all rows, by one pass."""
-    first, second = data.reduce(partial(_summed_losses, before=before, after=after, loss=loss)) / data.total_weight
+def mean_losses(data: Data, before: Answer, after: Answer) -> tuple[float, float]:
+    """Return the mean log-losses of two maps over all rows, by one pass."""
+    first, second = data.reduce(partial(_summed_losses, before=before, after=after)) / data.total_weight
     return float(first), float(second)
 
 
-def _summed_losses(block: Block, before: Answer, after: Answer, loss: str) -> Array:
+def _summed_losses(block: Block, before: Answer, after: Answer) -> Array:
     """One pass: Σ w·before and Σ w·after; a row of no weight says nothing, whatever its loss."""
     found = np.zeros(2)
-    for first, second, weights in _losses_of_both(block, before, after, loss):
+    for first, second, weights in _losses_of_both(block, before, after, "nll"):
         for i, losses in enumerate((first, second)):
             found[i] += np.add.reduce(weights * np.where(weights > 0, losses, 0.0))
     return found
@@ -213,16 +213,14 @@ def judging_rows(held: Data) -> Data:
     return sample if sample.n == few else held
 
 
-def cross_validate(
-    report: FitReport, data: Data, fit: Callable[[Data], Answer], before: Answer, folds: int = FOLDS
-) -> FitReport:
+def cross_validate(report: FitReport, data: Data, fit: Callable[[Data], Answer], before: Answer) -> FitReport:
     """Fill in the held-out losses by refitting without each fold; nothing where there are fewer than ten rows."""
-    if data.n < 2 * folds:
+    if data.n < 2 * FOLDS:
         return report
     found = Comparison.none()
     used = 0
-    for fold in range(folds):
-        rest, held = data.without(fold, folds), data.only(fold, folds)
+    for fold in range(FOLDS):
+        rest, held = data.without(fold, FOLDS), data.only(fold, FOLDS)
         if rest.total_weight <= 0 or held.total_weight <= 0:
             continue
         after = fit(rest)

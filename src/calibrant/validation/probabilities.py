@@ -67,7 +67,6 @@ def label_hits(
     *,
     marginals: bool = False,
     tolerance: float = SIMPLEX_TOLERANCE,
-    name: str = "y_prob",
 ) -> Mask:
     """Return whether each row's label is among its ``most`` largest probabilities, and check the rows in the same read.
 
@@ -77,7 +76,7 @@ def label_hits(
     if wrong >= 0:
         values = held_inside(values, above=marginals)
         hits, wrong = _core.label_hits(values, labels, most, tolerance, marginals, get_threads())
-    _refuse_row(values, wrong, marginals, tolerance, name)
+    _refuse_row(values, wrong, marginals, tolerance, "y_prob")
     return hits
 
 

@@ -163,7 +163,7 @@ def binned_curve(pairs: Pairs, bins: Any, edges: Any, confidence: float, method:
     )
 
 
-def isotonic_curve(pairs: Pairs, confidence: float = 0.95) -> IsotonicCurve:
+def isotonic_curve(pairs: Pairs, confidence: float) -> IsotonicCurve:
     """Return the steps of the isotonic fit, each with Wilson's interval for its own rows (the steps taken as given)."""
     cells = pairs.cells
     levels = isotonic_levels(cells.weights, cells.outcomes)

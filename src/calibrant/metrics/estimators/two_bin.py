@@ -21,7 +21,7 @@ def averaged_two_bin(pairs: Pairs, *, norm: Norm = 2) -> float:
     return float(two_bin_of(pairs.cells.scores, walk(pairs)[None, :], norm)[0])
 
 
-def two_bin_of(scores: Array, walks: Array, norm: Norm = 2) -> Array:
+def two_bin_of(scores: Array, walks: Array, norm: Norm) -> Array:
     """Return the error of running sums of residuals, one a row: (r, cells + 1)."""
     steps = np.diff(np.r_[0.0, scores, 1.0])
     rest = walks[:, -1:] - walks

@@ -96,7 +96,7 @@ def two_bin_law(pairs: Pairs, confidence: float, sampling: Sampling, norm: Norm 
     return found if norm == 1 else found.squared()
 
 
-def variational_law(side: str | None = None) -> Callable[..., Interval]:
+def variational_law(side: str | None) -> Callable[..., Interval]:
     """Return the law of the variational error, or of one side of it.
 
     Its folds learn from each other: where the signs of all agree by chance, all gain, and the mean of the rows strays
