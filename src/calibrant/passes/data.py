@@ -167,8 +167,9 @@ class Data:
     def _fold(self, fold: int, count: int, *, inside: bool) -> Data:
         plan = self.plan(count)
         shown = self.viewed(FoldView(plan, fold, inside))
-        by_key = plan.dealt is None and not len(plan.crowded)
-        known = self.known.first_fold(count, inside=inside) if self.known is not None and by_key and not fold else None
+        known = None
+        if self.known is not None and plan.by_key and not fold:
+            known = self.known.first_fold(count, inside=inside)
         return replace(shown, known=known)
 
     def plan(self, count: int) -> FoldPlan:

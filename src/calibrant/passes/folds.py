@@ -6,9 +6,9 @@ a row of weight two. Two things keep folds even:
 - Up to 4,096 rows the keys (`row_keys`) are sorted within each class and dealt out in turn, so that every class is
   spread over all folds. With more rows a key modulo the number of folds does.
 - Where scores take few values, one content may be a large part of the rows. Where so many contents share a key, or one
-  has so many rows (more than four and more than one in a thousand), all digits of the scores tell them apart
-  (`fine_keys`), and rows whose content is as frequent as that by itself are told apart by their number among their
-  equals, as if that were content.
+  of several that share it has so many rows (more than four and more than one in a thousand), all digits of the scores
+  tell them apart (`fine_keys`). Rows whose content is as frequent as that by itself are told apart by their number
+  among their equals, as if that were content. A content alone with its key goes by it, whatever its precision.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from ..threads import get_threads
-from ..types import Array, Integers, Mask
+from ..types import Array, Integers
 from .block import Block
 from .statistic import Rows
 
@@ -66,15 +66,13 @@ class FoldPlan:
     crowded : uint64 array
         Keys, in order, of which there are so many that fine keys take their place.
     frequent : uint64 array
-        Fine keys, in order, of the contents whose rows are told apart by their number.
+        Keys in use, in order, of the contents whose rows are told apart by their number.
     dealt : uint64 array or None
         Keys, in order, that were dealt out; None where folds are keys modulo the count.
     fold_of : int64 array or None
         The fold of each key in ``dealt``.
     before : mapping of int to int64 array
         By partition of a cluster, how many rows of each frequent content earlier partitions have.
-    coarse : bool
-        Whether crowded contents are too many to be counted, and keys have to do in place of fine ones.
     """
 
     count: int
@@ -83,7 +81,11 @@ class FoldPlan:
     dealt: Keys | None = None
     fold_of: Integers | None = None
     before: Mapping[int, Integers] = field(default_factory=dict)
-    coarse: bool = False
+
+    @property
+    def by_key(self) -> bool:
+        """Whether a row's key alone says its fold."""
+        return self.dealt is None and not len(self.crowded) and not len(self.frequent)
 
     def start(self) -> Callable[[Block], Integers]:
         """Return a function from the blocks of one pass to the folds of their rows."""
@@ -91,7 +93,7 @@ class FoldPlan:
 
         def folds(block: Block) -> Integers:
             keys = block.kept(row_keys)
-            if len(self.crowded) and not self.coarse:
+            if len(self.crowded):
                 keys = _finer(keys, block.kept(fine_keys), self.crowded)
             if block.part not in seen:
                 seen[block.part] = self.before.get(block.part, np.zeros(len(self.frequent), dtype=np.int64)).copy()
@@ -101,7 +103,7 @@ class FoldPlan:
 
     def of_rows(self, keys: Keys, fine: Keys, weights: Array) -> Integers:
         """Return the folds of all rows, where their keys, fine keys and weights are at hand."""
-        finer = keys if self.coarse else _finer(keys, fine, self.crowded)
+        finer = _finer(keys, fine, self.crowded)
         return self._of_keys(_numbered(finer, weights, self.frequent, np.zeros(len(self.frequent), dtype=np.int64)))
 
     def _of_keys(self, keys: Keys) -> Integers:
@@ -123,38 +125,33 @@ def fold_plan(data: Data, count: int) -> FoldPlan:
     if not len(heavy):
         return FoldPlan(count, _NONE, _NONE)
     found = data.reduce(partial(_keys_in_cells, cells=heavy))
-    crowded = _crowded(found.keys, found.fine, found.counts, limit)
-    found = found.only(np.isin(found.keys, crowded))
-    frequent = _frequent(found.fine, found.counts, limit)
-    found = found.only(np.isin(found.fine, frequent))
-    parts, part = np.unique(found.parts, return_inverse=True)
+    crowded, frequent = _told_apart(found.keys, found.fine, found.counts, limit)
+    keys = _finer(found.keys, found.fine, crowded)
+    there = np.isin(keys, frequent)
+    parts, part = np.unique(found.parts[there], return_inverse=True)
     counts = np.zeros((len(parts), len(frequent)), dtype=np.int64)
-    np.add.at(counts, (part, np.searchsorted(frequent, found.fine)), found.counts)
+    np.add.at(counts, (part, np.searchsorted(frequent, keys[there])), found.counts[there])
     before = np.cumsum(counts, axis=0) - counts
     by_part = dict(zip(parts.tolist(), before, strict=True))
-    return FoldPlan(count, crowded, frequent, before=by_part, coarse=found.coarse)
+    return FoldPlan(count, crowded, frequent, before=by_part)
 
 
-def _crowded(keys: Keys, fine: Keys, counts: Integers, limit: int) -> Keys:
-    """Return the keys, in order, that more contents than the limit share, or of which one content has more rows.
+def _told_apart(keys: Keys, fine: Keys, counts: Integers, limit: int) -> tuple[Keys, Keys]:
+    """Return which keys are crowded, and the keys of frequent contents that are in use then, both in order.
 
     Contents count, not rows, so that rows given twice are told apart where rows of weight two are.
     """
-    _, first, place = np.unique(fine, return_index=True, return_inverse=True)
-    frequent = keys[first[np.bincount(place, counts) > limit]]
-    shared, contents = np.unique(keys[first], return_counts=True)
-    return np.union1d(shared[contents > limit], frequent)
+    contents, first, place = np.unique(fine, return_index=True, return_inverse=True)
+    own = keys[first]
+    shared, of, alike = np.unique(own, return_inverse=True, return_counts=True)
+    frequent = np.bincount(place, counts) > limit
+    crowded = np.union1d(shared[alike > limit], own[frequent & (alike[of] > 1)])
+    return crowded, np.unique(_finer(own, contents, crowded)[frequent])
 
 
 def alike_limit(rows: int) -> int:
     """Return how many of so many rows may share a key before their fine keys take its place."""
     return max(_ALIKE, rows // _LARGE_SHARE)
-
-
-def _frequent(keys: Keys, counts: Integers, limit: int) -> Keys:
-    """Return the keys, in order, that more rows than the limit have."""
-    distinct, place = np.unique(keys, return_inverse=True)
-    return distinct[np.bincount(place, counts) > limit]
 
 
 def counted_keys(block: Block) -> Keys:
@@ -201,10 +198,6 @@ class KeyCounts:
         both = (np.concatenate([getattr(self, name), getattr(other, name)]) for name in columns)
         return KeyCounts.of(*both, coarse=self.coarse or other.coarse)
 
-    def only(self, which: Mask) -> KeyCounts:
-        """Return some of them."""
-        return KeyCounts(self.keys[which], self.fine[which], self.parts[which], self.counts[which], self.coarse)
-
 
 def _keys_in_cells(block: Block, cells: Integers) -> KeyCounts:
     keys = block.kept(row_keys)
@@ -216,9 +209,7 @@ def _keys_in_cells(block: Block, cells: Integers) -> KeyCounts:
 
 def _dealt_plan(keys: Keys, fine: Keys, labels: Integers, weights: Array, count: int, limit: int) -> FoldPlan:
     alone = np.ones(len(keys), dtype=np.int64)
-    crowded = _crowded(keys, fine, alone, limit)
-    there = np.isin(keys, crowded)
-    frequent = _frequent(fine[there], alone[there], limit)
+    crowded, frequent = _told_apart(keys, fine, alone, limit)
     keys = _finer(keys, fine, crowded)
     keys = _numbered(keys, weights, frequent, np.zeros(len(frequent), dtype=np.int64))
     dealt, first = np.unique(keys, return_index=True)
