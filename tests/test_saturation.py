@@ -131,6 +131,17 @@ def test_a_scan_of_two_classes_reads_zeros_as_memory_does():
     assert streamed.zero_ == memory.zero_
 
 
+def test_a_score_of_no_weight_does_not_say_what_a_zero_is_read_as():
+    """Of two classes a zero is less than every other score: 1e-80 lowered them, whatever its row weighed."""
+    p, labels = np.array([0, 0.1, 0.4, 0.6, 0.9, 1, 1e-80] * 20), np.array([0, 1, 0, 1, 1, 1, 0] * 20)
+    pairs, weights = np.stack([1 - p, p], axis=1), (p != 1e-80).astype(float)
+    rows = np.flatnonzero(weights)
+    absent = make("platt", inputs="probabilities").fit(pairs[rows], labels[rows])
+    weightless = make("platt", inputs="probabilities").fit(pairs, labels, weights)
+    streamed = make("platt", inputs="probabilities").fit(scan(lambda: [(pairs, labels, weights)]))
+    assert absent.zero_ == weightless.zero_ == streamed.zero_
+
+
 @pytest.mark.parametrize("name", ["identity", "ts", "vector", "beta", "irova", "imax", "spline"])
 def test_a_vote_of_weight_two_is_the_vote_twice(name):
     p, labels = votes()

@@ -209,6 +209,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         labels, classes = as_labels(y, k, len(valid.logits), self.classes, valid.columns)
         weights = as_weights(sample_weight, len(labels))
         logits, zero = valid.logits, np.nan
+        if weights is not None and not weights.all():
+            some = np.flatnonzero(weights)
+            logits, labels, weights = np.ascontiguousarray(logits[some]), labels[some], weights[some]
         if not embedded:
             counts = rows_without_zeros(weights, len(labels))
             if valid.has_minus_infinity:
@@ -219,8 +222,6 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             if valid.has_minus_infinity and not self._sees_zeros:
                 logits = floored(logits) if self.saturated == "exact" else read_zeros(logits, zero)
         block = Block(logits, labels, weights, len(classes))
-        if weights is not None and not weights.all():
-            block = block.take(np.flatnonzero(weights))
         one_score = len(valid.shape) == 1 or valid.shape[1] == 1
         return Given(in_memory(block), classes, valid.columns, zero, one_score and not embedded)
 

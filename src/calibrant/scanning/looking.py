@@ -257,12 +257,14 @@ def _look_at(batch: Batch, start: Reading, reading: Reading, wanted: Wanted, bef
     except TypeError as error:
         raise InvalidInput("labels of a batch cannot be put into an order", seen=str(error)[:80]) from error
     dtype = np.promote_types(valid.logits.dtype, np.float32)
-    block, zeros = None, np.zeros(4)
+    block, zeros, smallest = None, np.zeros(4), np.inf
     if reading.classes is not None and _known(np.unique(outcomes), reading, start):
         block = replace(reading, dtype=valid.logits.dtype, floors=False).block_of(batch, valid)
         zeros = rows_without_zeros(block.weights, block.n)
         if valid.has_minus_infinity and not reading.embedded:
             zeros = count_zeros(block.logits, block.labels, block.weights)
+        if reading.ordered or (reading.columns == 2 and not reading.embedded):
+            smallest = smallest_log(block.logits)
     odd = valid.has_minus_infinity and reading.floors and not reading.exact and np.isnan(reading.zero)
     fits = block is not None and np.promote_types(dtype, reading.dtype) == reading.dtype and not odd
     survey, few, most = None, None, wanted.few_rows(reading)
@@ -271,8 +273,6 @@ def _look_at(batch: Batch, start: Reading, reading: Reading, wanted: Wanted, bef
         if wanted.survey and block.n:
             survey = survey_of(block, wanted.size(reading.columns), before)
         few = _rows(block) if block.n <= most else None
-    ordered = reading.ordered or (reading.columns == 2 and not reading.embedded)
-    smallest = smallest_log(valid.logits) if ordered and block is not None else np.inf
     return Seen(reading, len(labels), distinct, dtype, zeros, fits, survey, few, most, smallest)
 
 
