@@ -151,8 +151,7 @@ def most_evident(problem: CellRegression) -> tuple[float, int]:
     if best in (0, len(logs) - 1) or not np.isfinite(evidence[best - 1 : best + 2]).all():
         return float(problem.strengths[best]), found.passes
     before, here, after = evidence[best - 1 : best + 2]
-    bend = before - 2 * here + after
-    shift = 0.5 * (before - after) / bend if bend < 0 else 0.0
+    shift = 0.5 * (before - after) / (before - 2 * here + after)  # the one after is less: it bends down
     return float(np.exp(logs[best] + shift * (logs[1] - logs[0]))), found.passes
 
 
