@@ -10,6 +10,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logit
 
 from calibrant.cells import edges, logit_spline, moments, pairs
+from calibrant.cells import summed as summed_cells
 from calibrant.cells.fine import FineCells, cells_of_scores
 from calibrant.cells.information import bin_information
 from calibrant.cells.logistic import fit_logistic
@@ -329,3 +330,18 @@ def test_many_scores_are_joined_in_groups_of_equal_mass(rng):
     assert len(few.scores) == 1500
     np.testing.assert_allclose(few.weights, 0.5)
     np.testing.assert_allclose(few.outcomes, 0.5 * y[:1500])
+
+
+@pytest.mark.parametrize("cells", [16, 192])
+def test_distinct_scores_are_kept_up_to_a_number(cells):
+    """A third more than cells, and the grid beyond; whether they come at once or in two blocks."""
+    most = summed_cells.distinct(cells)
+    assert most == cells * 4 // 3
+    for count in (most - 1, most, most + 1):
+        rows = Pairs(np.arange(count) / 1024, np.ones(count))
+        found = summed_cells.summed(rows, 15, cells)
+        blocks = [summed_cells.summed(rows.take(slice(i, None, 2)), 15, cells) for i in (0, 1)]
+        for one in (found, blocks[0] + blocks[1]):
+            assert one.exact == (count <= most)
+            assert one.table[1].sum() == count
+            assert (one.table.shape[1] == count) == (count <= most)

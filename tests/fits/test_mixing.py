@@ -107,3 +107,18 @@ def test_large_data_take_few_passes_after_a_pilot():
 def test_ladders_of_starts_begin_with_temperatures_that_are_one():
     assert mixture_search._LADDERS[0] == 0.0
     assert (np.diff(mixture_search._LADDERS) > 0).all()
+
+
+@pytest.mark.parametrize("parts", [(None, 1.0, 0.0), (None, None)])
+@pytest.mark.parametrize("loss", ["nll", "brier"])
+def test_what_all_scores_of_a_row_have_in_common_changes_nothing(loss, parts):
+    """Five thousand more or less: a score is far from others, not from zero."""
+    block, m = rows(), len(parts)
+    free = sum(part is None for part in parts)
+    shift = np.where(np.arange(block.n) % 2, 5000.0, -5000.0)[:, None]
+    moved = Block(block.logits + shift, block.labels, block.weights, block.n_classes)
+    mixing, at = Mixing(parts, loss), np.r_[np.full(m, 1 / m), np.linspace(-0.3, 0.4, free)]
+    found, wanted = (mixing.sums(in_memory(some), at[:m], at[m:]) for some in (moved, block))
+    assert found.value == pytest.approx(wanted.value, rel=1e-9)
+    assert_allclose(found.gradient, wanted.gradient, atol=1e-9)
+    assert_allclose(found.hessian, wanted.hessian, atol=1e-9)
