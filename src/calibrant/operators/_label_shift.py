@@ -114,12 +114,9 @@ def label_shift_test(table: Array, priors: Array, bins: Integers, weights: Array
     expected = given_class @ priors
     observed = np.bincount(bins, weights, minlength=len(table)) / weights.sum()
     noise = expected / rows + (given_class * (priors**2 / labelled)).sum(axis=1)
-    order = np.argsort(expected)
-    few = order[np.cumsum(expected[order]) * rows < _LEAST] if len(order) else order
-    rest = np.setdiff1d(np.flatnonzero(expected * rows >= _LEAST), few)
-    small = np.setdiff1d(np.arange(len(table)), rest)
-    gaps = np.append(observed[rest] - expected[rest], (observed[small] - expected[small]).sum())
-    noise = np.append(noise[rest], noise[small].sum() + 1.0 / rows**2)
+    rest = expected * rows >= _LEAST
+    gaps = np.append((observed - expected)[rest], (observed - expected)[~rest].sum())
+    noise = np.append(noise[rest], noise[~rest].sum() + 1.0 / rows**2)
     statistic = float((gaps**2 / noise).sum())
     degrees = max(len(gaps) - 1, 1)
     return ShiftTest(statistic, degrees, float(chi2.sf(statistic, degrees)))
