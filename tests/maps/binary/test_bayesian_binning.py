@@ -9,7 +9,9 @@ from scipy.special import betaln, expit
 
 import calibrant
 from calibrant import BayesianBinning, make
+from calibrant.cells.fine import cells_of_scores
 from calibrant.errors import InvalidInput
+from calibrant.maps.binary import bayesian_binning
 
 
 @pytest.fixture(autouse=True)
@@ -98,3 +100,38 @@ def test_huge_weights_answer_no_more_than_one(rng):
         fitted = BayesianBinning().fit(z, y, sample_weight=rng.choice([1e12, 1e14, 1e16], 12))
         assert fitted.representatives_.max() <= 1
         assert fitted.predict_proba(z).min() >= 0
+
+
+def test_models_of_few_scores_are_those_of_their_cells():
+    """Ties and weights: a cell lies in bin ⌊C·b/n⌋, C the weight below it; empty bins are none."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(1, 25))
+        x, w = rng.integers(-6, 7, n) / 2, rng.choice([0.25, 0.5, 1.5] if seed % 2 else [1.0, 2.0, 5.0], n)
+        cells = cells_of_scores(x, rng.integers(0, 2, n) * 1.0, w)
+        numbers, strength, total = np.array([1, 2, 3, 7]), 0.5 + seed % 3, w.sum()
+        ends = np.r_[0.0, expit(cells.cuts), 1.0]
+        for bins, found in zip(numbers, bayesian_binning._fit_models(cells, numbers, strength), strict=True):
+            place = [int(sum(cells.weights[:i]) * bins / total) for i in range(cells.count)]
+            parts = [np.flatnonzero(np.array(place) == b) for b in sorted(set(place))]
+            assert found.starts.tolist() == [part[0] for part in parts]
+            evidence, share = 0.0, strength / len(parts)
+            for part, answer in zip(parts, found.answers, strict=True):
+                middle = (ends[part[0]] + ends[part[-1] + 1]) / 2
+                alpha, beta = share * middle, share * (1 - middle)
+                yes, both = cells.outcomes[part].sum(), cells.weights[part].sum()
+                assert answer == pytest.approx((yes + alpha) / (both + share))
+                evidence += betaln(yes + alpha, both - yes + beta) - betaln(alpha, beta)
+            assert found.evidence == pytest.approx(evidence)
+
+
+def test_numbers_of_bins_spread_about_the_cube_root_of_the_weight():
+    """From a tenth of it to ten times it, five rows a bin, and no more than there are cells."""
+    spread = bayesian_binning._SPREAD
+    for count, weight in ((400, 1.0), (2000, 4.0), (30, 100.0), (3, 1.0)):
+        cells = cells_of_scores(np.arange(count) / 7, np.zeros(count), np.full(count, weight))
+        total = count * weight
+        high = max(1, min(spread * np.cbrt(total), total / 5, count))
+        low = min(max(1, np.cbrt(total) / spread), high)
+        found = bayesian_binning._numbers(cells, 12)
+        assert found.tolist() == sorted({round(x) for x in np.geomspace(low, high, 12).tolist()})

@@ -193,3 +193,14 @@ def test_the_most_evident_strength_is_the_top_of_the_evidence():
         assert np.log(strength) == pytest.approx(-b / (2 * a), rel=1e-6)
     edge = regression(strengths[best : best + 3] if best < 11 else strengths[best - 2 : best + 1])
     assert most_evident(edge)[0] == pytest.approx(strengths[best])
+
+
+@pytest.mark.parametrize("happened", [0.0, 1.0])
+def test_coefficients_of_one_outcome_are_a_shift(happened):
+    """b + aλ + cλ² is what the curve answers, from one end to the other."""
+    given = cells_of_scores(np.array([-1.0, 0.5, 2.0]), np.full(3, happened), np.array([1.0, 2.0, 0.5]))
+    curve = quadratic.QuadraticScaling()._curve(given, -3.0, 4.0)
+    b, a, c = curve.state["coefficients_"]
+    x = np.linspace(-3, 4, 8)
+    np.testing.assert_allclose(answered(curve.knots, curve.pieces, x), b + a * x + c * x * x)
+    assert (a, c) == (1.0, 0.0)
