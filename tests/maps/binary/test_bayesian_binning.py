@@ -55,6 +55,17 @@ def test_the_average_is_that_of_the_paper(binary):
     np.testing.assert_allclose(fitted.predict_proba(points)[:, 1], expected, atol=2e-3)
 
 
+@pytest.mark.parametrize("scores", [[0.0, 1.0], [0.3, 0.4, 0.9]])
+def test_few_scores_are_told_apart_whatever_their_shares(scores):
+    """No two bins of equal mass do that where the lower score has less than half of the rows."""
+    rows = np.array([280, 320, 100][: len(scores)])
+    y = np.concatenate([np.arange(n) < n * rate for n, rate in zip(rows, (0.25, 0.75, 0.95), strict=False)]).astype(int)
+    fitted = BayesianBinning(inputs="probabilities").fit(np.repeat(scores, rows), y)
+    rates = np.array([0.25, 0.75, 0.95][: len(scores)])
+    np.testing.assert_allclose(fitted.predict_proba(np.array(scores))[:, 1], rates, atol=0.02)
+    assert len(fitted.bins_) <= 2 ** (len(scores) - 1)  # each division of the scores is one model
+
+
 def test_it_improves_overconfident_scores(binary):
     report = BayesianBinning().fit(*binary).fit_report_
     assert report.held_out_after < report.held_out_before

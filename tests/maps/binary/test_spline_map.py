@@ -40,6 +40,17 @@ def test_rank_form_is_the_derivative_of_the_spline():
 
 
 @pytest.mark.parametrize("along", ["deviation", "rank"])
+def test_scores_that_many_rows_share_get_their_frequencies(along):
+    """What three neighbours say of a rare event: the slope in the middle of 900 rows of one score was anything."""
+    rows, positives = np.array([900, 60, 40]), np.array([18, 24, 36])
+    scores = np.repeat([0.0, 1 / 3, 1.0], rows)
+    y = np.concatenate([np.arange(n) < hits for n, hits in zip(rows, positives, strict=True)]).astype(int)
+    map_ = fit(SplineCalibration(along=along, inputs="probabilities"), scores, y)
+    answers = map_.predict_proba(np.array([0.0, 1 / 3, 1.0]))[:, 1]
+    np.testing.assert_allclose(answers, positives / rows, atol=1e-6)
+
+
+@pytest.mark.parametrize("along", ["deviation", "rank"])
 def test_worst_cases(along):
     rng = np.random.default_rng(1)
     y = np.array([0] * 20 + [1] * 19 + [2])

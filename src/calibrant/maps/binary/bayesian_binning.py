@@ -20,6 +20,7 @@ from .table import TableMap, table_losses
 
 _SPREAD = 10.0  # binnings have n^(1/3) / 10 to 10 n^(1/3) bins
 _LEAST_ROWS = 5  # rows a bin should have on average
+_MOST_BINS = 1000  # or as many as there are cells: weights of any size ask for no more
 _COUNTED = 2.0**62  # products of whole weights and ranks below this are exact in integers
 _NEGLIGIBLE = 1e-4  # models of less weight are left out of the table
 
@@ -109,16 +110,23 @@ class _Model:
 
 
 def _numbers(cells: FineCells, most: int) -> Integers:
-    """Numbers of bins to try for the weight of these cells; no more than there are cells."""
+    """Numbers of bins to try for the weight of these cells.
+
+    More than there are cells are needed where cells are unequal: two bins keep .0 and .1 together if more than half of
+    the rows have .1.
+    """
     total = cells.weights.sum()
     root = np.cbrt(total)
-    high = max(1.0, min(_SPREAD * root, total / _LEAST_ROWS, cells.count))
+    high = max(1.0, min(_SPREAD * root, total / _LEAST_ROWS, max(cells.count, _MOST_BINS)))
     low = min(max(1.0, root / _SPREAD), high)
     return np.unique(np.round(np.geomspace(low, high, most)).astype(np.int64))
 
 
 def _fit_models(cells: FineCells, numbers: Integers, strength: float) -> list[_Model]:
-    """Fit binnings of all numbers of bins together: their bins lie one after the other in one array."""
+    """Fit binnings of all numbers of bins together: their bins lie one after the other in one array.
+
+    Numbers of bins that divide the cells alike are one model.
+    """
     starts, owners = _starts(cells, numbers)
     last = np.append(owners[1:] != owners[:-1], True)
     stops = np.where(last, cells.count, np.roll(starts, -1))
@@ -133,7 +141,8 @@ def _fit_models(cells: FineCells, numbers: Integers, strength: float) -> list[_M
     evidence, answers = np.bincount(owners, terms), (positives + alpha) / (weights + share)
     ends = (np.flatnonzero(last) + 1).tolist()
     found = zip([0, *ends[:-1]], ends, evidence.tolist(), strict=True)
-    return [_Model(starts[a:b], answers[a:b], value) for a, b, value in found]
+    models = [_Model(starts[a:b], answers[a:b], value) for a, b, value in found]
+    return list({model.starts.tobytes(): model for model in models}.values())
 
 
 def _starts(cells: FineCells, numbers: Integers) -> tuple[Integers, Integers]:

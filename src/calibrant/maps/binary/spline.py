@@ -21,6 +21,7 @@ from .stack import CurveStack
 from .table import CellMap, cell_losses
 
 _PLACES = 257  # scores at which the map is stored
+_NARROW = 1e-5  # of the curve: within it a cubic is straight to 1e-10, and as much is lost by taking a difference
 
 
 class SplineCalibration(CellMap):
@@ -84,8 +85,7 @@ class SplineCalibration(CellMap):
         curve = np.append(0.0, np.cumsum(weights * excess))
         heights = _spline(places / places[-1], curve / places[-1], weights, self.knots)
         chosen = _spread(places, _PLACES)
-        middle = 0.5 * (places[chosen] + places[chosen + 1]) / places[-1]
-        rate = _cardinal(self.knots)[1](middle) @ heights
+        rate = _mean_slopes(places[chosen] / places[-1], places[chosen + 1] / places[-1], self.knots) @ heights
         q = rate if ranks else p[chosen] + density[chosen] * rate
         least = 0.5 / (weights.sum() + 1)
         values = np.clip(q, least, 1 - least)
@@ -107,6 +107,17 @@ def _cardinal(knots: int) -> tuple[Any, Any]:
     """Natural cubic splines that are 1 at one of the evenly spaced knots and 0 at the others, and their derivatives."""
     basis = CubicSpline(np.linspace(0.0, 1.0, knots), np.eye(knots), bc_type="natural")
     return basis, basis.derivative()
+
+
+def _mean_slopes(left: Array, right: Array, knots: int) -> Array:
+    """Mean derivative of each cardinal spline between two places, as rows of one score span a part of the curve.
+
+    A score that many rows have spans much of it, and nothing holds the spline to the slope in the middle.
+    """
+    basis, slope = _cardinal(knots)
+    width = (right - left)[:, None]
+    rise = np.divide(basis(right) - basis(left), width, out=np.zeros((len(left), knots)), where=width > _NARROW)
+    return np.where(width > _NARROW, rise, slope(0.5 * (left + right)))
 
 
 def _spline(x: Array, y: Array, weights: Array, knots: int) -> Array:
