@@ -443,7 +443,7 @@ def test_ties_are_broken_by_the_scores(data):
 def test_bad_parameters_are_refused(data, parameters, message):
     X, y = data
     model = CalibratedModel(LogisticRegression()).set_params(**parameters)
-    if message is None:  # three classes have three pairs, so only four show that pairs are no classes
+    if message is None:  # six pairs of four classes; three pairs of three are in test_calibrated_refusals.py
         X, y = make_classification(200, 8, n_informative=5, n_classes=4, random_state=0)
         message = "must give one column a class"
     with pytest.raises(ValueError, match=message):

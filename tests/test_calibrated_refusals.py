@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import RidgeClassifier
-from sklearn.model_selection import GroupKFold
+from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
 from calibrant import CalibratedModel
 from calibrant.errors import InvalidInput
@@ -15,6 +18,10 @@ RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(90, 3)), np.arange(90) % 3
 EVENTS = (RNG.random((90, 3)) < 0.5).astype(int)
 ROWS = np.arange(90)
+
+
+def searched(model):
+    return GridSearchCV(make_pipeline(StandardScaler(), model), {"svc__C": [1.0]}, cv=2)
 
 
 def answering(change, method="predict_log_proba", base=GaussianNB):
@@ -53,6 +60,23 @@ def test_rows_that_do_not_fit_each_other_are_refused(rows, labels, weights):
     estimator, map_ = (MultiOutputClassifier(GaussianNB()), "blend") if labels is EVENTS else (GaussianNB(), "ts")
     with pytest.raises(InvalidInput):
         CalibratedModel(estimator, map_).fit(rows, labels, sample_weight=weights)
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_missing_labels_are_named(missing):
+    labels = [missing if row == 3 else "abc"[label] for row, label in enumerate(Y)]
+    with pytest.raises(InvalidInput, match=f"y has missing labels; seen: {missing} in row 3"):
+        CalibratedModel(GaussianNB(), "ts").fit(X, labels)
+
+
+@pytest.mark.parametrize(
+    "wrapped", [lambda model: model, lambda model: make_pipeline(StandardScaler(), model), searched]
+)
+def test_scores_of_the_three_pairs_of_three_classes_are_refused(wrapped):
+    pairs = wrapped(SVC(decision_function_shape="ovo"))
+    with pytest.raises(InvalidInput, match=r"each of the three pairs.*decision_function_shape=\"ovr\""):
+        CalibratedModel(pairs, "ts").fit(X, Y)
+    CalibratedModel(pairs, "ts").fit(X[:, :1], X[:, 0] + X[:, 1] > 0)  # two classes are one pair
 
 
 @pytest.mark.parametrize("labels", [Y, EVENTS], ids=["classes", "events"])

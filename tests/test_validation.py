@@ -157,6 +157,9 @@ def test_names_of_columns_are_classes():
         ([0.0, np.inf], 2, {}, "NaN or infinity"),
         (["a", None], 2, {}, "missing labels; seen: None in row 1"),
         (np.array(["a", np.nan], dtype=object), 2, {}, "missing labels"),
+        (["a", float("nan")], 2, {}, "missing labels; seen: nan in row 1"),
+        (np.array(["2026-01-01", "NaT"], dtype="datetime64[D]"), 2, {}, "missing labels; seen: None in row 1"),
+        (["a", 1], 2, {}, "all strings, all numbers"),
         (np.array(["a", 1], dtype=object), 2, {}, "all strings, all numbers"),
         (np.eye(2), 2, {}, "one-hot"),
         (["a", "z"], 2, {"classes": ["a", "b"]}, "outside the classes; seen: .*'z'.* in row 1"),
@@ -196,6 +199,17 @@ def test_pandas_and_polars_are_welcome():
     assert TemperatureScaling().fit(frame.astype("float32"), series).predict_proba(z.astype("f4")).dtype == np.float32
     weights = pandas.Series(np.full(60, 2.0))
     assert TemperatureScaling().fit(frame, series, weights).temperature_ == pytest.approx(wanted.temperature_)
+
+
+@pytest.mark.parametrize("labels", [["ant", "bee", "bee"], [True, False, False]])
+def test_arrow_arrays_of_words_and_truth_values_are_labels(labels):
+    arrow = pytest.importorskip("pyarrow")
+    places, classes = as_labels(arrow.array(labels), 2, 3)
+    wanted_places, wanted = as_labels(labels, 2, 3)
+    np.testing.assert_array_equal(places, wanted_places)
+    np.testing.assert_array_equal(classes, wanted)
+    with pytest.raises(InvalidInput, match="missing labels; seen: None in row 0"):
+        as_labels(arrow.array([None, *labels[1:]]), 2, 3)
 
 
 def test_frames_with_missing_values_are_refused():

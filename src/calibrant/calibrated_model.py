@@ -37,7 +37,7 @@ from .fold_curves import FoldCurves
 from .parameters import AnyOf, Instance, Integer, OneOf, check_parameters
 from .registry import make
 from .types import Floats, Integers, Self
-from .validation import as_labels, as_weights
+from .validation import as_array, as_labels, as_weights, refuse_missing
 
 # An ensemble of few rows answers to the power 1 + 100 / (200 + n), of two classes 1 + 60 / (200 + n): 1.2 with 90 rows,
 # 1.06 with 800. Chosen, like the weights below, on sets that docs/evidence/grid.md names.
@@ -327,6 +327,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 def _target(y: Any) -> NDArray[Any]:
     if y is None:
         raise InvalidInput("CalibratedModel requires y to be passed, but the target y is None")
+    refuse_missing(as_array(y, "y")[0], "y")
     try:
         y = column_or_1d(y, warn=True)
         with np.errstate(invalid="ignore"):  # of NaN, which is refused

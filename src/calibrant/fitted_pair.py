@@ -84,10 +84,12 @@ def scores_of(estimator: Any, X: Any, classes: NDArray[Any], method: str) -> Flo
     if scores.ndim == 1:
         scores = np.stack([np.zeros_like(scores), scores], axis=1)
     seen = classes_of(estimator)
-    if scores.ndim != 2 or scores.shape[1] != len(seen):
+    by_pairs = method == "decision_function" and len(seen) == 3 and _answers_by_pairs(estimator)
+    if scores.ndim != 2 or scores.shape[1] != len(seen) or by_pairs:
+        columns = "a column for each of the three pairs of" if by_pairs else f"shape {scores.shape} for {len(seen)}"
         raise InvalidInput(
             f"CalibratedModel: {method} of {type(estimator).__name__} must give one column a class",
-            seen=f"shape {scores.shape} for {len(seen)} classes",
+            seen=f"{columns} classes",
             hint='SVC needs decision_function_shape="ovr"',
         )
     if method == "predict_log_proba":
@@ -97,6 +99,13 @@ def scores_of(estimator: Any, X: Any, classes: NDArray[Any], method: str) -> Flo
     full = np.full((len(scores), len(classes)), _NEVER[METHODS[method]], dtype=scores.dtype)
     full[:, np.searchsorted(classes, seen)] = scores
     return full
+
+
+def _answers_by_pairs(estimator: Any) -> bool:
+    """Tell whether a fitted SVC, alone or in a search or a pipeline, has decision values of pairs of classes."""
+    for name in ("best_estimator_", "_final_estimator"):
+        estimator = getattr(estimator, name, estimator)
+    return getattr(estimator, "decision_function_shape", "") == "ovo"
 
 
 def as_scores(answer: Any, whose: str) -> Floats:

@@ -11,7 +11,7 @@ from .arrays import (
 )
 from .columns import column_order, order_alike, order_of, ordered_like, says_nothing
 from .event import class_named, is_first_of_two
-from .labels import as_groups, as_labels
+from .labels import as_groups, as_labels, refuse_missing
 from .one_score import ScoreColumn, as_score_column
 from .probabilities import Probabilities, as_probabilities, as_probabilities_of, label_hits, refuse_swapped
 from .saturation import floored
@@ -43,6 +43,7 @@ __all__ = [
     "order_alike",
     "order_of",
     "ordered_like",
+    "refuse_missing",
     "refuse_swapped",
     "says_nothing",
     "simplex_tolerance",

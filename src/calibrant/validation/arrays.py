@@ -81,14 +81,23 @@ def _read_array(values: Any, name: str) -> tuple[NDArray[Any], tuple[Any, ...] |
         raise InvalidInput(f"{name} has masked entries", hint="drop or fill these rows; nothing is imputed")
     columns = column_names(values)
     try:
-        array = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
+        copies = hasattr(values, "buffers")  # an Arrow array, whose to_numpy refuses words and truth values
+        array = values.to_numpy() if hasattr(values, "to_numpy") and not copies else np.asarray(values)
     except (ValueError, TypeError, RuntimeError, OverflowError) as error:
         raise InvalidInput(
             f"{name} cannot be read as an array",
             seen=f"{type(values).__name__} ({error})"[:200],
             allowed="rows of equal length",
         ) from error
+    if array.ndim == 1 and array.dtype.kind == "U" and not hasattr(values, "dtype"):
+        array = _as_they_came(array, values)
     return array, columns
+
+
+def _as_they_came(array: NDArray[Any], values: Any) -> NDArray[Any]:
+    """Return a list in words as NumPy reads it; where it holds other things too, as what they are: NaN is no word."""
+    others = any(not isinstance(value, str) for value in values)
+    return np.array(values, dtype=object) if others else array
 
 
 def column_names(values: Any) -> tuple[Any, ...] | None:

@@ -198,17 +198,17 @@ def _label_array(y: Any, n: int, name: str) -> NDArray[Any]:
         raise InvalidInput(
             f"scores and {name} have inconsistent numbers of rows", seen=f"{n} scores, {len(labels)} labels"
         )
+    refuse_missing(labels, name)
     if labels.dtype.kind == "O":
-        refuse_missing(labels, name)
         labels = _plain(labels)
     return _whole_numbers(labels, name) if labels.dtype.kind == "f" else labels
 
 
 def refuse_missing(labels: NDArray[Any], name: str) -> None:
     """Raise where a label is None, or not a value in pandas' words."""
-    if labels.dtype.kind != "O":
+    if labels.dtype.kind not in "OM":
         return
-    for row, label in enumerate(labels.tolist()):
+    for row, label in enumerate(labels.astype(object).tolist()):
         if label is None or type(label).__name__ in ("NAType", "NaTType") or label != label:
             raise InvalidInput(f"{name} has missing labels", seen=f"{label!r} in row {row}", hint="drop these rows")
 
