@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from calibrant.maps.hoki_design import bin_of, binned_error, design, replay
+from calibrant.maps.hoki_rows import Noise, Seen, rows_seen
+from calibrant.passes import Block
 
 
 def rows(seed):
@@ -90,3 +92,21 @@ def test_at_most_as_many_steps_as_asked_for_and_most_of_them_alike():
         for bins in (1, 2, 4)
     )
     assert same > 110  # of 120: the others have two steps of one error, of which rounding takes one
+
+
+def test_rows_without_a_weight_are_not_seen(rng):
+    """Columns are sorted by what a row says, and keep together; losses are those of the label's share."""
+    z, labels, w = rng.normal(size=(12, 3)), rng.integers(0, 3, 12), np.tile([0.0, 1.0, 2.5], 4)
+    found = Seen.of(rows_seen(Block(z, labels, w, 3), Noise("gaussian", 1.0, None)))
+    own = np.flatnonzero(w > 0)
+    p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    assert len(found.weights) == 8
+    assert (np.diff(found.kept) >= 0).all()
+    np.testing.assert_allclose(np.sort(found.confidence), np.sort(p.max(axis=1)[own]), rtol=1e-9)
+    wanted = [(p[i].max(), -np.log(p[i, labels[i]]), w[i], labels[i] == z[i].argmax()) for i in own]
+    told = zip(found.confidence, found.before, found.weights, found.right, strict=True)
+    np.testing.assert_allclose(sorted(told), sorted(wanted), rtol=1e-9)
+    np.testing.assert_allclose(found.losses(found.confidence, 0.0), found.before, rtol=1e-9)
+    held = found.losses(np.where(np.arange(8) % 2, 0.0, 1.0), 0.1)
+    c = np.where(np.arange(8) % 2, 0.1, 0.9)
+    np.testing.assert_allclose(held, -np.log(np.where(found.right > 0, c, (1 - c) * found.rest)))
