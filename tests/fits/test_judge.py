@@ -15,6 +15,7 @@ from calibrant.fits.judge import (
     judged,
     label_losses,
     mean_losses,
+    raw_losses,
     row_losses,
     stated,
     tell,
@@ -257,3 +258,11 @@ def test_a_report_says_of_a_fit_on_a_sample_how_many_rows_it_saw():
     assert stated(report, some, data).messages == (
         "fitted on a sample of 4 of 6 rows, chosen by a hash of their content",
     )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_raw_losses_keep_their_digits_where_probabilities_are_too_small_for_a_float(dtype):
+    gaps = np.array([1.0, 79.0, 81.0, 87.5, 95.0, 103.0, 119.0, 121.0, 800.0])
+    logits = np.stack([np.zeros(9), -gaps], axis=1).astype(dtype)
+    np.testing.assert_allclose(raw_losses("nll", logits, np.ones(9, int)), np.logaddexp(0, gaps), rtol=1e-6)
+    np.testing.assert_allclose(raw_losses("brier", logits, np.ones(9, int)), 2 / (1 + np.exp(-gaps)) ** 2, rtol=1e-6)
