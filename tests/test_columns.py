@@ -112,6 +112,13 @@ def test_numbers_are_names_too() -> None:
     np.testing.assert_array_equal(fitted.predict_proba(numbered), fitted.predict_proba(Z))
 
 
+@pytest.mark.parametrize("names", [("p_-1", "p_1"), ("-1", "1"), ("score(-1)", "score(1)"), ("p_-1", "prob_of_1")])
+def test_numbers_below_zero_and_in_words_of_their_own_are_names(names: tuple[str, str]) -> None:
+    for columns, places in ((names, [0, 1]), (names[::-1], [1, 0])):
+        labels, known = as_labels([-1, 1], 2, 2, columns=columns)
+        assert (labels.tolist(), known[labels].tolist()) == (places, [-1, 1])
+
+
 def test_labels_are_found_among_prefixed_columns() -> None:
     labels, known = as_labels(["sick", "well"], 2, 2, columns=("p_well", "p_sick"))
     assert (labels.tolist(), known.tolist()) == ([1, 0], ["well", "sick"])

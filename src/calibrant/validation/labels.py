@@ -125,21 +125,17 @@ def _named_classes(labels: NDArray[Any], columns: tuple[Any, ...]) -> NDArray[An
     if truth is not None:
         return truth
     names = without_affixes([str(c) for c in columns], [str(label) for label in distinct])
-    if names is None:
-        return _in_order_of(columns, distinct) if labels.dtype.kind == "U" else None
-    if labels.dtype.kind not in "iu":
-        return np.array(names) if labels.dtype.kind == "U" else None
+    if names is not None and labels.dtype.kind == "U":
+        return np.array(names)
     # A number inside a name may be any number: it is taken for the class if the columns are numbered 0 … K-1, in
     # whatever order, or have exactly the numbers of the labels.
-    if not all(name.isdigit() and str(int(name)) == name for name in names):
-        return None
-    numbers = [int(name) for name in names]
-    meant = set(numbers) == set(range(len(numbers))) or set(numbers) == distinct
-    return np.array(numbers) if meant and len(set(numbers)) == len(numbers) else None
+    if names is not None and labels.dtype.kind in "iu" and set(names) == {str(i) for i in range(len(names))}:
+        return np.array([int(name) for name in names])
+    return _in_order_of(columns, distinct)
 
 
 def _in_order_of(columns: tuple[Any, ...], distinct: set[Any]) -> NDArray[Any] | None:
-    """The labels in the order of the columns that name them in other letters, or each among words of its own."""
+    """The labels in the order of the columns that name all of them, in other letters or among words of their own."""
     known = sorted(distinct, key=str)
     order = order_of(columns, known)
     if order is not None:
