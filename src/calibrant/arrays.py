@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,12 @@ from .threads import get_threads
 from .types import Array, Floats, Integers
 
 _PANEL = 64  # bytes of a column of a panel: kPanel of cpp/panels.hpp
+
+
+def in_precision(values: Array, dtype: Any) -> Array:
+    """Return numbers as another precision has them; beyond its largest they are infinite."""
+    with np.errstate(over="ignore"):
+        return values.astype(dtype).astype(np.float64)
 
 
 def inner(a: Array, b: Array) -> float:

@@ -39,6 +39,7 @@ from .validation import (
     column_names,
     column_order,
     is_first_of_two,
+    is_one_score,
     says_nothing,
 )
 from .validation.saturation import (
@@ -222,8 +223,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             if valid.has_minus_infinity and not self._sees_zeros:
                 logits = floored(logits) if self.saturated == "exact" else read_zeros(logits, zero)
         block = Block(logits, labels, weights, len(classes))
-        one_score = len(valid.shape) == 1 or valid.shape[1] == 1
-        return Given(in_memory(block), classes, valid.columns, zero, one_score and not embedded)
+        return Given(in_memory(block), classes, valid.columns, zero, is_one_score(valid.shape) and not embedded)
 
     def _given_column(self, column: ScoreColumn, y: Any, names: tuple[Any, ...] | None) -> Given:
         """Return many scores of one event as data that makes logits of them only where something looks at these."""

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import in_precision
 from ..errors import InvalidInput
 from ..types import Array
 from .description import Description, describe
-from .rounding import as_scores
 
 FORMAT = "calibrant-map"
 VERSION = 1  # of the format: it changes where an old reader would answer wrongly
@@ -54,7 +54,7 @@ def as_dict(description: Description, dtype: str = "float32") -> dict[str, Any]:
             told["of"] = list(node.inputs)
         values = dict(node.values)
         if values.pop("as_scores", None) is not None:
-            values["edges"] = as_scores(values["edges"], dtype)
+            values["edges"] = in_precision(values["edges"], dtype)
         told |= {name: _plain(value) for name, value in values.items()}
         nodes.append(told)
     return {

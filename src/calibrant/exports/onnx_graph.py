@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import in_precision
 from ..errors import InvalidInput, import_extra
 from ..formulas.graph import GRID, Node
 from ..types import Array, Integers
 from .description import Description
-from .rounding import as_scores
 
 OPSET = 17  # of 2022: every runtime in use has it; 13 is the first whose Softmax means rows
 _LEAST_OPSET = 13
@@ -196,7 +196,7 @@ class OnnxGraph:
         """The number of edges at or below, by bisection: a stage halves what is left of 2^m - 1 edges."""
         edges = node.values["edges"]
         if "as_scores" in node.values:
-            edges = as_scores(edges, self.outside)
+            edges = in_precision(edges, self.outside)
         edges = _rounded_up(edges, self.inside)
         length = edges.shape[1]
         flat, starts = self.tensor(edges.ravel()), node.values["groups"][None, :] * length

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
-from ..validation import as_embeddings, as_labels, as_scores, as_weights, class_named, column_order
+from ..validation import as_embeddings, as_labels, as_scores, as_weights, class_named, column_order, is_one_score
 from .dataset import Dataset, Rows
 from .pieces import Found, Names, Piece, listed
 from .roles import FIT, SCORE_ROLES, TEST
@@ -248,7 +248,7 @@ def _classes(
     first = next(iter(parts.values()))["scores"]
     shape = first.values.shape
     embedded = first.role == "embeddings"
-    k = None if embedded else 2 if len(shape) == 1 or shape[1] == 1 else shape[1]
+    k = None if embedded else 2 if is_one_score(shape) else shape[1]
     for group in parts.values():
         other = group["scores"].values.shape
         if other[1:] != shape[1:]:

@@ -156,11 +156,12 @@ def solve(problem: Problem, penalty: Array, start: Point, metric: Metric, tolera
 
     found = minimise(objective, start.theta, penalised(*start), metric.apply, tolerance * unit)
     passes, converged = found.passes, found.converged
-    if problem.sharp and converged and passes > _SLOW and tolerance <= 1.0:
+    last = tolerance <= 1.0  # those that are looser find where the last one begins
+    if problem.sharp and converged and passes > _SLOW and last:
         # What is left to gain is known by the metric, which is another where the search was long: it goes on in that.
         near = problem.curvature(found.theta)[1].metric(penalty)
         value = found.value, found.gradient
-        found = minimise(objective, found.theta, value, near.apply, _SHARPER * tolerance * unit, _LONGEST)
+        found = minimise(objective, found.theta, value, near.apply, _SHARPER * unit, _LONGEST)
         passes += found.passes + 2
     value = found.value - 0.5 * float(penalty @ found.theta**2)
     sums = Sums(value, found.gradient - penalty * found.theta)

@@ -16,8 +16,8 @@ from ..errors import FileProblem, InvalidInput
 from ..files.reading import ending
 from ..files.scanned import FileSource
 from ..passes.batch import Batch
-from ..validation import column_names, is_first_of_two
-from .reading import is_one_score, named, naming_rows
+from ..validation import column_names, is_first_of_two, is_one_score
+from .reading import named, naming_rows
 from .watching import counted, tell_pass
 from .writing import WRITERS
 
@@ -101,9 +101,9 @@ def _write_files(source: FileSource, maps: tuple[Any, ...], to: Path, column: st
     work = to.absolute().parent / f".{to.name}.{secrets.token_hex(4)}.tmp"
     try:
         work.mkdir()
-        with tell_pass():
-            for path, name in zip(source.paths, names, strict=True):
-                _write_file(source, path, work / name, maps, column)
+        tell_pass()
+        for path, name in zip(source.paths, names, strict=True):
+            _write_file(source, path, work / name, maps, column)
         _put_in_place(work if is_room else work / to.name, to)
     except OSError as error:
         if isinstance(error, FileProblem):

@@ -17,11 +17,11 @@ from ..passes.batch import Batch
 from ..passes.room import Room
 from ..passes.statistic import Rows
 from ..passes.survey import SampleSize, Survey, judged_rows, survey_of
-from ..validation import as_labels
+from ..validation import as_labels, is_one_score
 from ..validation.arrays import as_matrix
 from ..validation.labels import refuse_missing
 from ..validation.saturation import ZeroCounts, count_zeros, rows_without_zeros, smallest_log, zero_level
-from .reading import Reading, is_one_score, label_values, named, naming_rows
+from .reading import Reading, label_values, named, naming_rows
 from .watching import counted
 
 SAMPLES = "its samples of the rows"

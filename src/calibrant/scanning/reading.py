@@ -17,7 +17,7 @@ from ..files.dataset import Named
 from ..passes import Block
 from ..passes.batch import Batch, Origin
 from ..types import Array
-from ..validation import as_embeddings, as_labels, as_scores, as_second, as_weights
+from ..validation import as_embeddings, as_labels, as_scores, as_second, as_weights, is_one_score
 from ..validation.arrays import as_array
 from ..validation.saturation import floored, read_zeros
 from ..validation.scores import Scores
@@ -51,11 +51,6 @@ def named(batch: Batch) -> Any:
     if columns is None or width != len(columns):
         return batch.scores
     return Named(np.reshape(batch.scores, (-1, width)), columns)
-
-
-def is_one_score(shape: tuple[int, ...]) -> bool:
-    """Tell whether scores of this shape are one a row: the score of an event."""
-    return len(shape) == 1 or shape[1] == 1
 
 
 def label_values(batch: Batch) -> NDArray[Any]:

@@ -128,8 +128,8 @@ class Scan:
                 floors=saturated is not None,
                 ordered=ordered,
             )
-            with tell_pass():
-                self._looks[key] = looked_at(self.seen_source, start, self._wanted(survey))
+            tell_pass()
+            self._looks[key] = looked_at(self.seen_source, start, self._wanted(survey))
         return self._looks[key]
 
     def kind_of(self, inputs: str | None = None) -> str:
@@ -205,8 +205,8 @@ class Scan:
 
     def _summed(self, reading: Reading, seen: Seen, make: Callable[[], Any], grouped: bool = False) -> Any:
         function = partial(_updated, reading=reading, make=make, grouped=grouped)
-        with tell_pass(seen.rows):
-            return self.seen_source.reduce(function).finalise()
+        tell_pass(seen.rows)
+        return self.seen_source.reduce(function).finalise()
 
     def _data(self, reading: Reading, seen: Seen) -> Data:
         data = self._all_data(reading, seen)
@@ -240,8 +240,8 @@ class SourcePasses:
 
     def run(self, tasks: Sequence[Task]) -> list[Any]:
         """Make one pass, and see to it that it has the rows that the first had."""
-        with tell_pass(self._rows):
-            found = self._source.reduce(partial(_answers, tasks=tuple(tasks), reading=self._reading))
+        tell_pass(self._rows)
+        found = self._source.reduce(partial(_answers, tasks=tuple(tasks), reading=self._reading))
         found = Answers((None,) * len(tasks), 0) if found is None else found
         rows = found.rows
         if rows != self._rows:

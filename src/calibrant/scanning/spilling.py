@@ -65,6 +65,7 @@ def _forget(path: str) -> None:
 
 def _write(path: Path, batches: Iterator[Any]) -> None:
     ipc = pyarrow_module("spilling a stream", "pyarrow.ipc")
+    table = pyarrow_module("spilling a stream", "pyarrow").Table
     first = next(batches, None)
     if first is None:
         raise FileProblem("the stream to spill has no rows")
@@ -77,27 +78,20 @@ def _write(path: Path, batches: Iterator[Any]) -> None:
                     allowed=_columns(first.schema) + ", as in the first",
                 )
             if not batch.schema.equals(first.schema):
-                (batch,) = _table_of(batch).cast(first.schema).combine_chunks().to_batches()
+                (batch,) = table.from_batches([batch]).cast(first.schema).combine_chunks().to_batches()
             writer.write_batch(batch)
-
-
-def _table_of(batch: Any) -> Any:
-    return pyarrow_module("spilling a stream", "pyarrow").Table.from_batches([batch])
 
 
 def _holds(first: Any, other: Any) -> bool:
     """Tell whether columns of these types can hold all numbers of the others."""
-    if first.equals(other):
-        return True
     types = pyarrow_module("spilling a stream", "pyarrow.types")
-    if first.names != other.names:
-        return False
-    for one, two in zip(first.types, other.types, strict=True):
+
+    def wide(one: Any, two: Any) -> bool:
         numbers = all(types.is_integer(kind) or types.is_floating(kind) for kind in (one, two))
-        wide = numbers and np.promote_types(one.to_pandas_dtype(), two.to_pandas_dtype()) == one.to_pandas_dtype()
-        if not (one.equals(two) or wide):
-            return False
-    return True
+        return numbers and np.can_cast(two.to_pandas_dtype(), one.to_pandas_dtype())
+
+    pairs = zip(first.types, other.types, strict=False)
+    return first.names == other.names and all(one.equals(two) or wide(one, two) for one, two in pairs)
 
 
 def _columns(schema: Any) -> str:

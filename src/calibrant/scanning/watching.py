@@ -23,13 +23,11 @@ def watched(watcher: Watcher) -> Iterator[None]:
         _pass.reset(count)
 
 
-@contextlib.contextmanager
-def tell_pass(rows: int | None = None) -> Iterator[None]:
+def tell_pass(rows: int | None = None) -> None:
     """Say that a pass begins."""
     state = _pass.get(None)
     if state is not None:
         state[:] = [state[0] + 1, rows, 0]
-    yield
 
 
 def counted(batches: Iterable[Any]) -> Iterator[Any]:

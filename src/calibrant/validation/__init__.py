@@ -7,6 +7,7 @@ from .arrays import (
     as_matrix,
     as_weights,
     column_names,
+    is_one_score,
     simplex_tolerance,
 )
 from .columns import column_order, order_alike, order_of, ordered_like, says_nothing
@@ -39,6 +40,7 @@ __all__ = [
     "column_order",
     "floored",
     "is_first_of_two",
+    "is_one_score",
     "label_hits",
     "order_alike",
     "order_of",

@@ -181,6 +181,11 @@ def as_matrix(values: Any, name: str) -> tuple[Floats, tuple[Any, ...] | None]:
     return np.ascontiguousarray(array), columns
 
 
+def is_one_score(shape: tuple[int, ...]) -> bool:
+    """Tell whether scores of this shape are one a row: the score of an event."""
+    return len(shape) == 1 or shape[1] == 1
+
+
 def as_weights(sample_weight: Any, n: int, *, whole: bool = True) -> Array | None:
     """Weights as float64, or None where all rows count the same.
 

@@ -11,7 +11,7 @@ from .. import _core
 from ..errors import InvalidInput
 from ..threads import get_threads
 from ..types import Array, Floats, Integers, Mask
-from .arrays import SIMPLEX_TOLERANCE, as_array, as_matrix, held_inside, simplex_tolerance
+from .arrays import SIMPLEX_TOLERANCE, as_array, as_matrix, held_inside, is_one_score, simplex_tolerance
 from .event import is_first_of_two
 
 
@@ -36,7 +36,7 @@ def as_probabilities(values: Any, name: str = "y_prob", *, marginals: bool = Fal
     where the rounding of single precision left one below 0 it counts as 0.
     """
     array, columns = as_matrix(values, name)
-    if array.ndim == 1 or array.shape[1] == 1:
+    if is_one_score(array.shape):
         array, marginals = array.reshape(-1, 1), True
     tolerance = simplex_tolerance(values)
     top, column, squares, wrong = _core.row_tops(array, tolerance, marginals, get_threads())

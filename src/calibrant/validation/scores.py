@@ -13,7 +13,7 @@ from .. import _core
 from ..errors import InvalidInput, caution
 from ..threads import get_threads
 from ..types import Floats
-from .arrays import SIMPLEX_TOLERANCE, as_matrix, held_inside, simplex_tolerance
+from .arrays import SIMPLEX_TOLERANCE, as_matrix, held_inside, is_one_score, simplex_tolerance
 from .event import is_first_of_two
 
 # The largest size of a value by type: the difference of two, and a temperature times it, are finite.
@@ -49,7 +49,7 @@ def as_scores(values: Any, inputs: str, name: str = "scores") -> Scores:
     """
     array, columns = as_matrix(values, name)
     shape = array.shape
-    vector = array.ndim == 1 or array.shape[1] == 1
+    vector = is_one_score(shape)
     if vector:
         array = array.reshape(-1, 1)
     tolerance = simplex_tolerance(values)

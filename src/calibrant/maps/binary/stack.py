@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from ... import _core
-from ...arrays import log_odds, row_blocks
+from ...arrays import in_precision, log_odds, row_blocks
 from ...formulas import Term, sigmoid
 from ...formulas.functions import absolute, one_minus_exp
 from ...threads import get_threads
@@ -109,7 +109,9 @@ class CurveStack(Stack):
         rounded to the precision of the scores, or are so far down that σ is nearly zero, c is made of a and b in place.
         """
         curves = [(np.asarray(knots, dtype=np.float64), values) for knots, values in self._curves]
-        rounds = not odds.formula.double and any((as_single(knots) != knots).any() for knots, _ in curves)
+        rounds = not odds.formula.double and any(
+            (in_precision(knots, np.float32) != knots).any() for knots, _ in curves
+        )
         place = odds.locate([knots for knots, _ in curves], self._groups, as_scores=rounds)
         apart = rounds or any((knots[np.isfinite(knots)] < _FAR).any() for knots, _ in curves)
         tables = [self._table(knots, values, as_they_are=apart) for knots, values in curves]
@@ -138,12 +140,6 @@ class CurveStack(Stack):
             table[1, 1:-1] = np.where(inner, np.diff(values) / (expit(b) * -np.expm1(a - b)), 0.0)
         table[2, 1:-1] = a
         return table
-
-
-def as_single(knots: Array) -> Array:
-    """Return knots as single precision has them."""
-    with np.errstate(over="ignore"):
-        return knots.astype(np.float32).astype(np.float64)
 
 
 def _share_of_rise(x: Term, a: Term, b: Term) -> Term:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from .intervals import Interval, frequency_interval
 # With fewer rows of the rarer outcome than this, the rows cannot tell how skewed their losses are: Hall's interval
 # covers in 98 of 100 samples of 300 rows with 6 of them on average, and in 62 of 100 with one.
 FEW = 5
-# What is said of one row, of several, and of those expected.
+Words = tuple[str, str, str]  # said of one row, of several, and of those expected
 RARER = ("has the rarer outcome", "have the rarer outcome", "have the rarer outcome")
 AGAINST = ("went against its score", "went against their scores", "go against their scores")
 # With fewer than this, intervals from a standard error cover about 90 % instead of 95 (docs/evidence/coverage.md).
@@ -71,13 +72,16 @@ def few_against(pairs: Pairs) -> str:
     with one in a hundred such rows intervals covered 41 % of samples of 50 rows and 83 % of 200, with both outcomes
     equally frequent.
     """
-    if too_few(pairs):
-        return few_words(pairs)
-    seen = turned(pairs)
-    return few_words(seen, AGAINST) if too_few(seen) else ""
+    return next((few_words(seen, what) for seen, what in sides(pairs) if too_few(seen)), "")
 
 
-def few_words(pairs: Pairs, what: tuple[str, str, str] = RARER) -> str:
+def sides(pairs: Pairs) -> Iterator[tuple[Pairs, Words]]:
+    """Yield the rows as they are and as `turned`, each with what is said where one outcome is too rare."""
+    yield pairs, RARER
+    yield turned(pairs), AGAINST
+
+
+def few_words(pairs: Pairs, what: Words = RARER) -> str:
     """Say that the rarer outcome is too rare, and how rare it is."""
     one, many, other = what
     if rarer(pairs) >= FEW:

@@ -22,7 +22,7 @@ from ..views.thresholds import above
 from .bounds import largest_error, largest_gap_interval
 from .class_test import class_wise_pvalue
 from .intervals import Interval
-from .means import AGAINST, FEW, RARER, few_words, rarer, turned
+from .means import FEW, few_words, rarer, sides
 from .resampling import CUMULATIVE, Sampling, drawn_classes, is_view, resampled_choice
 from .testing import sweep_test
 
@@ -118,13 +118,11 @@ def with_evidence(found: Interval, pvalue: float, pairs: Pairs | None = None) ->
         return found
     low = found.low if pvalue <= 1 - found.confidence else 0.0
     tested = replace(found, low=low, wide=found.wide or low == 0)
-    few, what = pairs, RARER
-    if few is not None and rarer(few) >= FEW:
-        few, what = turned(few), AGAINST  # scores near 0 and 1: no spread is seen before some row goes against them
-    if few is None or rarer(few) >= FEW:
-        return tested.explained()
-    high = max(found.high, largest_error(few, found.confidence, cast("Norm", found.norm)))
-    return replace(tested, high=high, note=few_words(few, what))
+    for seen, what in () if pairs is None else sides(pairs):  # no spread is seen before some row goes against its score
+        if rarer(seen) < FEW:
+            high = max(found.high, largest_error(seen, found.confidence, cast("Norm", found.norm)))
+            return replace(tested, high=high, note=few_words(seen, what))
+    return tested.explained()
 
 
 def evidence_of(forecasts: Any, pairs: Pairs | None, confidence: float, sampling: Sampling) -> float:
