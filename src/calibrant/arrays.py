@@ -93,6 +93,16 @@ def products(x: Floats, panels: Floats, rows: int, threads: int | None = None) -
     return out
 
 
+def weighted_quantiles(values: Array, weights: Array, shares: Array) -> Array:
+    """Return quantiles of sorted values: NumPy's default where all weights are one, and weights count as copies."""
+    total = weights.cumsum()
+    place = np.asarray(shares) * max(total[-1] - 1.0, 0.0)
+    last = len(values) - 1
+    below = np.minimum(np.searchsorted(total, np.floor(place), side="right"), last)
+    above = np.minimum(np.searchsorted(total, np.floor(place) + 1.0, side="right"), last)
+    return values[below] + (place - np.floor(place)) * (values[above] - values[below])
+
+
 def row_subsample(n: int, most: int) -> slice:
     """Return an evenly spaced choice of at most ``most`` of n rows."""
     return slice(None, None, max(1, -(-n // most)))

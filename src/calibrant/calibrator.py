@@ -203,9 +203,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             column = as_score_column(scores, self.inputs)
             if column is not None:
                 return self._given_column(column, y, column_names(scores))
-        valid = self._read(scores)
-        if self.classes is not None and not embedded:
-            valid = as_second(valid, self.inputs, self.classes)
+        valid = self._read(scores, self.classes)
         k = None if embedded else valid.logits.shape[1]
         labels, classes = as_labels(y, k, len(valid.logits), self.classes, valid.columns)
         weights = as_weights(sample_weight, len(labels))
@@ -227,7 +225,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
 
     def _given_column(self, column: ScoreColumn, y: Any, names: tuple[Any, ...] | None) -> Given:
         """Return many scores of one event as data that makes logits of them only where something looks at these."""
-        if self.classes is not None and is_first_of_two(names, self.classes):
+        if is_first_of_two(names, self.classes):
             column = column.turned()
         labels, classes = as_labels(y, 2, len(column.values), self.classes, names)
         counts = rows_without_zeros(None, len(labels))
@@ -392,8 +390,10 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         own = {"inputs": OneOf("logits", "probabilities"), "saturated": OneOf("small", "exact")}
         check_parameters(self, own | dict(self._constraints))
 
-    def _read(self, scores: Any) -> Scores:
-        return as_embeddings(scores) if self._needs == "embeddings" else as_scores(scores, self.inputs)
+    def _read(self, scores: Any, classes: Any) -> Scores:
+        if self._needs == "embeddings":
+            return as_embeddings(scores)
+        return as_second(as_scores(scores, self.inputs), self.inputs, classes)
 
     def _scores_to_map(self, scores: Any) -> Scores:
         check_is_fitted(self, "fit_report_")
@@ -401,12 +401,10 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         shape = getattr(scores, "shape", ())
         if len(shape) == 2 and shape[1] > 1 and shape[0]:
             self._refuse_other_width(shape, shape[1])
-        valid = self._read(scores)
+        valid = self._read(scores, self.classes_)
         self._refuse_other_width(valid.shape, valid.logits.shape[1])
         if order is not None:
             valid = replace(valid, logits=np.ascontiguousarray(valid.logits[:, order]), columns=None)
-        if self._needs != "embeddings":
-            valid = as_second(valid, self.inputs, self.classes_)
         if not valid.has_minus_infinity or self.saturated == "exact" or not hasattr(self, "zero_"):
             return valid
         return replace(valid, logits=read_zeros(valid.logits, self.zero_))

@@ -9,8 +9,8 @@ import pytest
 from tests.conftest import overconfident
 
 from calibrant.arrays import log_odds
-from calibrant.cells import fine as fine_cells
-from calibrant.cells.fine import cells_apart, cells_of_groups
+from calibrant.cells import counted as counted_cells
+from calibrant.cells.counted import cells_apart, cells_of_groups
 from calibrant.passes import Block, in_memory, in_stream
 
 PARTS = ("scores", "weights", "outcomes", "cuts")
@@ -21,7 +21,7 @@ CUTS = [0, 1, 40, 40, 300, 301, 900, 1000]
 @pytest.fixture(params=["exact", "counted"])
 def way(request, monkeypatch):
     if request.param == "counted":
-        monkeypatch.setattr(fine_cells, "_EXACT", 0)
+        monkeypatch.setattr(counted_cells, "_EXACT", 0)
     return request.param
 
 
@@ -85,9 +85,9 @@ def test_cells_without_a_fold_are_those_of_the_other_rows(way, groups):
 @pytest.mark.parametrize("count", [1, 40])
 def test_a_counted_cell_holds_little(monkeypatch, count):
     """About 1/F of the mass and of the positives; a density that changes within a coarse cell makes it a few times."""
-    monkeypatch.setattr(fine_cells, "_EXACT", 0)
-    monkeypatch.setattr(fine_cells, "_FINE", 1 << 13)
-    monkeypatch.setattr(fine_cells, "MOST_FINE", 1 << 9)
+    monkeypatch.setattr(counted_cells, "_EXACT", 0)
+    monkeypatch.setattr(counted_cells, "_FINE", 1 << 13)
+    monkeypatch.setattr(counted_cells, "MOST_FINE", 1 << 9)
     z, y = overconfident(30_000, 40)
     groups = np.zeros(40, dtype=np.int64) if count == 1 else np.arange(40)
     fine = 1 << 9 if count == 1 else (1 << 13) // 40
@@ -122,11 +122,11 @@ def test_sums_by_bin_and_raw_loss():
 
 def test_passes_hold_no_rows():
     block = rows()
-    split = fine_cells._split_of(in_memory(block), GROUPS[0])
+    split = counted_cells._split_of(in_memory(block), GROUPS[0])
     parameters = len(pickle.dumps((split, GROUPS[0])))
     for function in (
-        partial(fine_cells.class_scores, columns=np.arange(8)),
-        fine_cells.CellSums(GROUPS[0], 16),
-        fine_cells.CellSums(GROUPS[0], 16, split),
+        partial(counted_cells.class_scores, columns=np.arange(8)),
+        counted_cells.CellSums(GROUPS[0], 16),
+        counted_cells.CellSums(GROUPS[0], 16, split),
     ):
         assert len(pickle.dumps(function)) < parameters + 1000

@@ -12,8 +12,9 @@ from scipy.special import expit, logit
 
 from calibrant import _core
 from calibrant.arrays import log_odds
-from calibrant.cells import fine as fine_cells
-from calibrant.cells.fine import cells_of_groups, cells_of_scores
+from calibrant.cells import counted as counted_cells
+from calibrant.cells.counted import cells_of_groups
+from calibrant.cells.fine import cells_of_scores
 from calibrant.cells.imax import imax, imax_of_groups
 from calibrant.cells.information import bin_information, partition_information
 from calibrant.cells.partition import optimal_partition
@@ -213,7 +214,7 @@ def test_counted_cells_lead_where_exact_ones_do(scale, monkeypatch):
     y = (base + rng.gumbel(size=base.shape)).argmax(1)
     z = (base * scale).astype(np.float32)
     exact = cells_of_classes(z, y)
-    monkeypatch.setattr(fine_cells, "_EXACT", 0)
+    monkeypatch.setattr(counted_cells, "_EXACT", 0)
     counted = cells_of_classes(z, y)
     assert counted.count < exact.count
     assert counted.weights.sum() == exact.weights.sum()
@@ -226,7 +227,7 @@ def test_counted_cells_lead_where_exact_ones_do(scale, monkeypatch):
 
 
 def test_cells_do_not_see_order_and_take_weights_as_repeats(rng, monkeypatch):
-    monkeypatch.setattr(fine_cells, "_EXACT", 0)
+    monkeypatch.setattr(counted_cells, "_EXACT", 0)
     z = rng.normal(size=(500, 6)) * 3
     y, w = rng.integers(0, 6, 500), rng.integers(1, 4, 500).astype(np.float64)
     plain = cells_of_classes(z, y, w)

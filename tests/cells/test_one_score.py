@@ -19,8 +19,8 @@ from calibrant import (
     VennAbers,
     calibrator,
 )
-from calibrant.cells import fine, one_score
-from calibrant.cells.fine import CellSums, cells_of_groups
+from calibrant.cells import counted, one_score
+from calibrant.cells.counted import CellSums, cells_of_groups
 from calibrant.cells.one_score import cells_of_one_score
 from calibrant.errors import InvalidInput
 from calibrant.fits import judge
@@ -55,7 +55,7 @@ MAPS = [
 def few_are_many(monkeypatch):
     """Let some thousand rows be counted, and judged by one fold, as millions are."""
     monkeypatch.setattr(validated, "_MANY", 1000)
-    monkeypatch.setattr(fine, "_EXACT", 100)
+    monkeypatch.setattr(counted, "_EXACT", 100)
     monkeypatch.setattr(judge, "_ONE_FOLD", 1000)
 
 
@@ -87,7 +87,7 @@ def test_cells_and_folds_are_those_of_the_logits(inputs, dtype):
     parts = cells_of_one_score(data, 5)
     (whole,) = cells_of_groups(rows, SECOND)
     assert_same(parts.whole, whole)
-    split = fine._split_of(rows, SECOND)
+    split = counted._split_of(rows, SECOND)
     for found, part in ((parts.rest, rows.without(0, 5)), (parts.held, rows.only(0, 5))):
         (expected,) = split.cells(part.reduce(CellSums(SECOND, split.bits, split)))
         assert_same(found, expected)

@@ -6,9 +6,9 @@ from scipy.special import expit, logit
 from tests.kept.comparing import check
 from tests.kept.test_kept_maps import classes
 
-from calibrant.cells import fine, summed
+from calibrant.cells import counted, summed
+from calibrant.cells.counted import cells_apart, cells_of_groups
 from calibrant.cells.edges import make_edges
-from calibrant.cells.fine import cells_apart, cells_of_groups
 from calibrant.cells.logistic import fit_logistic
 from calibrant.cells.logit_spline import logit_spline
 from calibrant.cells.moments import moments_of
@@ -60,9 +60,9 @@ def test_edges(kind, weights):
 @pytest.mark.parametrize("ways", ["exact", "counted"])
 def test_cells_of_log_odds(monkeypatch, ways, weighted):
     if ways == "counted":
-        monkeypatch.setattr(fine, "_EXACT", 0)
-        monkeypatch.setattr(fine, "_FINE", 1 << 11)
-        monkeypatch.setattr(fine, "MOST_FINE", 1 << 9)
+        monkeypatch.setattr(counted, "_EXACT", 0)
+        monkeypatch.setattr(counted, "_FINE", 1 << 11)
+        monkeypatch.setattr(counted, "MOST_FINE", 1 << 9)
     z, y = classes(900, 5, 3)
     w = np.random.default_rng(0).exponential(size=900) if weighted else None
     found = {}

@@ -9,6 +9,7 @@ from scipy.stats import norm
 
 import calibrant
 from calibrant import metrics
+from calibrant.arrays import weighted_quantiles
 from calibrant.cells.pairs import Pairs
 from calibrant.cells.summed import SummedCells, binned_classes, summed_classes
 from calibrant.errors import InvalidInput
@@ -20,7 +21,7 @@ from calibrant.metrics.estimators.debiased import _folded_mean
 from calibrant.metrics.estimators.integrated import summed_up
 from calibrant.metrics.estimators.kde import _in_logit_space
 from calibrant.metrics.estimators.smooth import _spectrum
-from calibrant.metrics.estimators.smoothers import SMOOTHERS, _by_score, _restricted_basis, _weighted_quantiles
+from calibrant.metrics.estimators.smoothers import SMOOTHERS, _by_score, _restricted_basis
 from calibrant.metrics.inference import risk
 from calibrant.metrics.inference.bounds import largest_gap_interval
 from calibrant.metrics.inference.class_test import class_wise_pvalue
@@ -51,7 +52,7 @@ def test_quantiles_of_weighted_gaps_are_those_of_repeated_rows(rng):
 def test_weighted_quantiles_are_those_of_repeated_rows(rng):
     x, counts = np.sort(rng.normal(size=30)), rng.integers(1, 4, 30)
     at = np.array([0.05, 0.35, 0.65, 0.95])
-    np.testing.assert_allclose(_weighted_quantiles(x, counts * 1.0, at), np.quantile(np.repeat(x, counts), at))
+    np.testing.assert_allclose(weighted_quantiles(x, counts * 1.0, at), np.quantile(np.repeat(x, counts), at))
 
 
 def test_a_restricted_spline_is_a_line_outside_its_knots():

@@ -7,6 +7,7 @@ from scipy.special import ndtr, ndtri
 
 import calibrant
 from calibrant import metrics
+from calibrant.arrays import weighted_quantiles
 from calibrant.cells.pairs import Pairs
 from calibrant.metrics.estimators import cumulative, smoothers
 from calibrant.metrics.estimators.curves import count_ticks
@@ -281,7 +282,7 @@ def test_weighted_quantiles_are_those_of_repeated_rows():
         np.array([3.0, 1.0, 4.0, 2.0]),
         np.array([0.0, 0.05, 0.3, 0.5, 0.95, 1.0]),
     )
-    assert_allclose(smoothers._weighted_quantiles(x, w, at), np.quantile(np.repeat(x, w.astype(int)), at))
+    assert_allclose(weighted_quantiles(x, w, at), np.quantile(np.repeat(x, w.astype(int)), at))
 
 
 def test_where_both_outcomes_are_as_frequent_the_event_is_the_rarer():

@@ -11,7 +11,7 @@ from tests.conftest import overconfident
 
 import calibrant
 from calibrant import Binning, CalibrationWarning, Chain, Isotonic, Mixture, OneVsRest, PlattScaling, make
-from calibrant.cells import fine as fine_cells
+from calibrant.cells import counted as counted_cells
 from calibrant.operators import one_vs_rest
 from calibrant.passes import Data
 from calibrant.scanning import scanned as scanned_data
@@ -68,7 +68,7 @@ def test_blocks_and_order_change_no_answer(name, weighted):
 @pytest.mark.parametrize("name", CELLS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_counted_cells_are_the_same_in_blocks(name, weighted, monkeypatch):
-    monkeypatch.setattr(fine_cells, "_EXACT", 0)
+    monkeypatch.setattr(counted_cells, "_EXACT", 0)
     z, y = overconfident(3000, 10)
     w = np.random.default_rng(1).random(3000) if weighted else None
     assert_alike(make(name).fit(z, y, w), make(name).fit(scanned(z, y, w)), z)

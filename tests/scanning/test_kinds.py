@@ -193,3 +193,12 @@ def test_apply_refuses_what_is_not_a_scan_or_a_place(wide):
         calibrant.apply(PLAIN, calibrant.scan(wide, scores="logit_"))
     with pytest.raises(CalibrantError, match="writes nothing"):
         calibrant.apply(PLAIN, dask_frame(wide), to="out")
+
+
+def test_new_columns_have_decimal_commas_where_the_scores_have_them(tmp_path):
+    lines = ["p_well;p_sick;label", "0,7;0,3;well", "0,2;0,8;sick", "0,6;0,4;sick", "0,5;0,5;well"]
+    (tmp_path / "in.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    data = calibrant.scan(tmp_path / "in.csv")
+    calibrant.apply(make("identity", inputs="probabilities").fit(data), data, to=tmp_path / "out.csv")
+    written = (tmp_path / "out.csv").read_text(encoding="utf-8").splitlines()
+    assert written == [lines[0] + ";calibrated_well;calibrated_sick", *(line + ";" + line[:7] for line in lines[1:])]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import calibrant
-from calibrant.cells import fine
+from calibrant.cells import counted
 from calibrant.cli import scans
 from calibrant.errors import CalibrationWarning, InvalidInput
 from calibrant.passes import room as rooms
@@ -85,7 +85,7 @@ def batches():
 @pytest.mark.parametrize(("name", "words"), [("ts", "its samples of the rows"), ("hb-mass", "cells of 20 groups")])
 def test_maps_say_what_they_need(monkeypatch, name, words):
     monkeypatch.setattr(rooms, "_LITTLE", 100 if name == "ts" else 10_000_000)
-    monkeypatch.setattr(fine, "_EXACT", 0)
+    monkeypatch.setattr(counted, "_EXACT", 0)
     with pytest.warns(CalibrationWarning) as told:
         calibrant.make(name).fit(calibrant.scan(batches, memory="100KB"))
     assert any(words in str(one.message) for one in told)

@@ -1,6 +1,6 @@
 """Fine cells of rows that have one score each: two goes through the rows count all of them, and a fold apart.
 
-The same cells as `calibrant.cells.fine.cells_of_groups` makes, and the folds of `calibrant.passes.folds`. A row's key
+The same cells as `calibrant.cells.counted` makes, and the folds of `calibrant.passes.folds`. A row's key
 has eleven digits of its log-odds, and the upper 20 bits of their float32 value settle these. So the rows are counted by
 label and by those bits first. From these counts follow the coarse cells, how they are split, which counts are of the
 first fold, and whether keys are so crowded that more digits decide (then nothing is counted here). The second go counts
@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from .. import _core
 from ..passes import Data, OneScore
 from ..passes.folds import alike_limit
-from .fine import MOST_FINE, Apart, FineCells, Split, cells_within, split_of_sums
+from .counted import MOST_FINE, Apart, Split, split_of_sums
+from .fine import FineCells, cells_within
 
 _GLANCES = 1 << 20  # upper bits of a float32 that settle a key: sign, exponent and twelve digits, to round to eleven
 _BITS = 16  # of them name a coarse cell

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from .. import _core
 from ..errors import FileProblem, InvalidInput, reading_state
 from ..parameters import Integer
+from ..plain import short
 from ..threads import get_threads
 from ..types import Array, Floats, Integers
 from .grid import grid, spans
@@ -99,10 +100,10 @@ class SummedCells:
             mean = np.divide(scored, weight, out=low.copy(), where=weight > 0)
             inside = (np.clip(mean, low, high) - low) / np.maximum(high - low, _NARROW)
             told |= {"first": first, "places": np.rint(inside * _PLACES).astype(np.int64).tolist()}
-        told |= {"weights": short(weight, _DIGITS), "happened": short(happened, _DIGITS)}
+        told |= {"weights": short_list(weight, _DIGITS), "happened": short_list(happened, _DIGITS)}
         if not np.array_equal(weight, squares):
             rows = np.divide(weight * weight, squares, out=np.zeros(len(weight)), where=weight > 0)
-            told["rows"] = short(rows, _DIGITS)
+            told["rows"] = short_list(rows, _DIGITS)
         return told
 
     @classmethod
@@ -168,9 +169,9 @@ def binned_classes(parts: Sequence[SummedCells], edges: Array) -> Array:
     return np.asarray(sums, dtype=np.float64).reshape(4, len(parts), bins)
 
 
-def short(values: Array, digits: int) -> list[float]:
+def short_list(values: Array, digits: int) -> list[float]:
     """Write whole numbers without a point, as most weights are counts, and others with so many digits."""
-    return [int(v) if v.is_integer() and abs(v) < 2**53 else float(f"{v:.{digits}g}") for v in values.tolist()]
+    return [short(v, digits) for v in values.tolist()]
 
 
 def _joined(rows: Array, bins: int, cells: int) -> SummedCells:

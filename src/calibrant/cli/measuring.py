@@ -13,9 +13,9 @@ from ..arrays import softmax
 from ..errors import InvalidInput
 from ..files import Dataset, Rows
 from ..files.assemble import other_classes
-from ..metrics.estimators.curves import plain
 from ..metrics.measurement import Measurement
 from ..metrics.measuring import measure
+from ..plain import plain
 from ..types import Integers
 from ..validation import as_scores, column_order, is_first_of_two
 
@@ -142,7 +142,6 @@ def measured_parts(
     Groups that were asked for have figures of their own. Those that only stand in the file say which rows depend on
     each other, as `compare` takes them, where there are no clusters.
     """
-    data = with_classes_of(fitted, data)
     chosen = {"test": data.test} if data.test is not None else dict(data.parts)
     if not by_group:
         chosen = {
@@ -200,6 +199,6 @@ def plain_figures(found: Measurement) -> dict[str, Any]:
         "wide": found.wide,
         "test": test,
         **({} if found.profile == "default" else {"profile": found.profile}),
-        **({} if found.labels is None else {"labels": plain(found.labels.to_dict())}),
-        **({} if found.group_findings is None else {"groups": plain(found.group_findings.to_dict())}),
+        **({} if found.labels is None else {"labels": plain(found.labels.to_dict(), nan="nan")}),
+        **({} if found.group_findings is None else {"groups": plain(found.group_findings.to_dict(), nan="nan")}),
     }

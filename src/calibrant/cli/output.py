@@ -67,11 +67,6 @@ def number(value: Any, digits: int = 4) -> str:
     return f"{value:.{digits}f}" if isinstance(value, float) else str(value)
 
 
-def counted(how_many: int, thing: str) -> str:
-    """Return a number of things: "1 row", "1,200 rows"."""
-    return f"{how_many:,} {thing}{'' if how_many == 1 else 's'}"
-
-
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, left: int = 1) -> None:
     """Print a table to standard output; the first ``left`` columns are text, the others numbers."""
     from rich.box import SIMPLE_HEAD

@@ -15,7 +15,7 @@ from ..errors import FileProblem, InvalidInput
 from ..files import Dataset, Rows
 from ..files.pieces import listed
 from ..monitoring import Findings, Monitor
-from .measuring import in_order_of, probabilities, with_classes_of
+from .measuring import in_order_of, probabilities
 
 
 class State:
@@ -62,7 +62,6 @@ def feed(monitor: Monitor, data: Dataset, fitted: Any, how: dict[str, Any]) -> i
             seen="the same content",
             hint="--again counts its rows once more",
         )
-    data = with_classes_of(fitted, data)
     rows = data.judged
     p, y = probabilities(data, rows, fitted), data.labels(rows)
     p = _in_order(monitor, data, p)

@@ -7,10 +7,10 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..arrays import in_precision
 from ..errors import InvalidInput
+from ..plain import plain
 from ..types import Array
 from .description import Description, describe
 
@@ -55,7 +55,7 @@ def as_dict(description: Description, dtype: str = "float32") -> dict[str, Any]:
         values = dict(node.values)
         if values.pop("as_scores", None) is not None:
             values["edges"] = in_precision(values["edges"], dtype)
-        told |= {name: _plain(value) for name, value in values.items()}
+        told |= {name: plain(value, nan="nan") for name, value in values.items()}
         nodes.append(told)
     return {
         "format": FORMAT,
@@ -77,7 +77,7 @@ def evaluator() -> str:
 
 def _golden(calibrator: Any, description: Description, dtype: str) -> dict[str, Any]:
     rows = _rows(calibrator, description).astype(dtype)
-    return {"scores": _plain(rows), "probabilities": _plain(calibrator.predict_proba(rows))}
+    return {"scores": plain(rows, nan="nan"), "probabilities": plain(calibrator.predict_proba(rows), nan="nan")}
 
 
 def _rows(calibrator: Any, description: Description) -> Array:
@@ -98,13 +98,3 @@ def _rows(calibrator: Any, description: Description) -> Array:
         return rows[:, 0]
     rows[-1, 0] = -np.inf
     return rows
-
-
-def _plain(value: NDArray[Any]) -> Any:
-    """Return numbers as JSON has them."""
-    if value.ndim:
-        return [_plain(part) for part in value]
-    number = value.item()
-    if isinstance(number, float) and not np.isfinite(number):
-        return repr(number)
-    return number

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
-from ..validation import as_embeddings, as_labels, as_scores, as_weights, class_named, column_order, is_one_score
+from ..validation import as_embeddings, as_labels, as_scores, as_weights, column_order, is_one_score
 from .dataset import Dataset, Rows
+from .event import chosen_event, column_of_event, distinct_labels, plain_labels, two_labels
 from .pieces import Found, Names, Piece, listed
 from .roles import FIT, SCORE_ROLES, TEST
 from .rounding import from_percent, on_the_simplex
@@ -23,7 +24,7 @@ from .rounding import from_percent, on_the_simplex
 def assemble(path: str, found: Found, names: Names, digest: str) -> Dataset:
     """Group the pieces into parts, settle the kind and the classes, and check everything."""
     own = chosen_event(found.pieces, names)
-    two = None if own is None else _two_labels(found.pieces, own)
+    two = None if own is None else two_labels(found.pieces, own)
     event = own if two is None else None  # of more labels the event is one against the others
     pieces = [plain_labels(piece, event) if piece.role == "labels" else piece for piece in found.pieces]
     lines = None if found.table is None else found.table.lines
@@ -163,7 +164,7 @@ def _parts(path: str, pieces: Sequence[Piece], names: Names, keys: Sequence[str]
 
 def _where_scores_are(pieces: Sequence[Piece], names: Names, keys: Sequence[str]) -> str:
     """Return a hint where scores may be: columns that are called like the map's classes or like the labels."""
-    wanted = [list(names.known), [str(label) for label in _distinct_labels(pieces)]]
+    wanted = [list(names.known), [str(label) for label in distinct_labels(pieces)]]
     called = next((some for some in wanted if len(some) > 1 and set(some) <= set(keys)), [])
     if not called or any("," in name for name in called):
         return "name the one that holds them with --scores"
@@ -294,73 +295,3 @@ def _rows(group: Group) -> Rows:
     scores = arrays.pop("scores")
     of_scores = group["scores"]
     return Rows(scores, keys=keys, sources=of_scores.sources, places=of_scores.places, **arrays)
-
-
-def plain_labels(piece: Piece, event: str | None = None) -> Piece:
-    """Return truth values as 0 and 1, a single column as a vector, and whether it was the event where one is named."""
-    values = piece.values
-    if values.ndim == 2 and values.shape[1] == 1:
-        values = values[:, 0]
-    if event is not None and values.ndim == 1:
-        refuse_unknown_event(piece.key, values, event)
-        values = happened(values, event)
-    return replace(piece, values=values.astype(np.int64) if values.dtype == bool else values)
-
-
-def chosen_event(pieces: Sequence[Piece], names: Names) -> str | None:
-    """Return the label whose probability one column holds, as the user or the column (``p_sick``) names it."""
-    scores = [piece for piece in pieces if piece.role in SCORE_ROLES]
-    refuse_event_of_several(scores, names)
-    if names.event is not None or names.several:
-        return names.event
-    return event_named(column_of_event(pieces, names), _distinct_labels(pieces))
-
-
-def refuse_event_of_several(scores: Sequence[Piece], names: Names) -> None:
-    """Raise where the user names an event, and there are several columns of scores."""
-    if names.event is not None and any(piece.values.ndim == 2 and piece.values.shape[1] > 1 for piece in scores):
-        raise InvalidInput(
-            "--event is for a single column of scores", seen=listed(scores[0].sources or [scores[0].key])
-        )
-
-
-def event_named(column: str | None, labels: Sequence[Any]) -> str | None:
-    """Return the label whose score a column says that it holds; None where it names none of them."""
-    place = None if column is None else class_named((column,), labels)
-    return None if place is None else str(labels[place])
-
-
-def column_of_event(pieces: Sequence[Piece], names: Names) -> str | None:
-    """Return what names the event whose score one column holds: the user, or else the column; None for several."""
-    columns = {piece.sources for piece in pieces if piece.role in SCORE_ROLES}
-    if names.several or len(columns) != 1 or len(next(iter(columns))) != 1:
-        return None if names.several else names.event
-    return names.event or next(iter(columns))[0]
-
-
-def _distinct_labels(pieces: Sequence[Piece]) -> list[Any]:
-    values = [label for piece in pieces if piece.role == "labels" for label in piece.values.ravel().tolist()]
-    return sorted({label for label in values if label is not None and label == label}, key=str)
-
-
-def _two_labels(pieces: Sequence[Piece], event: str) -> list[Any] | None:
-    """Return the other label and the event, where there are two that are no truth values."""
-    known = _distinct_labels(pieces)
-    if len(known) != 2 or event not in map(str, known) or any(isinstance(label, bool) for label in known):
-        return None
-    return sorted(known, key=lambda label: str(label) == event)
-
-
-def refuse_unknown_event(key: str, labels: NDArray[Any], event: str) -> None:
-    """Raise where labels are several, and none of them is the event."""
-    known = {str(label) for label in labels.tolist() if label is not None}
-    if event not in known and len(known) > 1:
-        raise InvalidInput(
-            f"no row of {key} has the event", seen=listed(sorted(known)), hint=f"--event named {event!r}"
-        )
-
-
-def happened(labels: NDArray[Any], event: str) -> NDArray[Any]:
-    """Return 1 where the label is the event, 0 where it is another, None where it is not known."""
-    outcomes = [None if label is None else int(str(label) == event) for label in labels.tolist()]
-    return np.asarray(outcomes, dtype=object if None in outcomes else np.int64)

@@ -7,7 +7,7 @@ import gzip
 import io
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -169,18 +169,25 @@ def _text(delimiter: str) -> Callable[[Sheet], bytes]:
         buffer.write(style.mark)
         writer = csv.writer(buffer, delimiter=mark, lineterminator=style.line_end)
         writer.writerow([*sheet.old_columns, *sheet.new])
-        commas = own is not None and mark != "," and _has_commas(own, sheet.numeric)
-        new = ([_cell(value, commas) for value in values] for values in sheet.new.values())
+        new = shown_like(own, sheet.numeric, sheet.new.values())
         if own is not None:
             old: Iterator[Any] = (own.rows[i] for i in sheet.rows)
         else:
             old = zip(*(map(_cell, sheet.old(column)) for column in sheet.old_columns), strict=True)
-        added = zip(*new, strict=True)
-        pairs = zip(old, added, strict=True) if sheet.old_columns else (((), row) for row in added)
+        pairs = zip(old, new, strict=True) if sheet.old_columns else (((), row) for row in new)
         writer.writerows(chain(*pair) for pair in pairs)
         return buffer.getvalue().encode()
 
     return write
+
+
+def shown_like(cells: Cells | None, columns: Sequence[str], new: Iterable[list[Any]]) -> Iterator[tuple[Any, ...]]:
+    """Yield the cells that new columns add to each row, with decimal commas where these columns of a text have them."""
+    commas = False
+    if cells is not None and cells.style.delimiter != ",":
+        places = [cells.header.index(column) for column in columns]
+        commas = any("," in row[i] for row in cells.rows for i in places)
+    return zip(*([_cell(value, commas) for value in values] for values in new), strict=True)
 
 
 def _cell(value: Any, comma: bool = False) -> Any:
@@ -189,12 +196,6 @@ def _cell(value: Any, comma: bool = False) -> Any:
     if value is None:
         return ""
     return repr(value).replace(".", ",") if comma and isinstance(value, float) else value
-
-
-def _has_commas(cells: Cells, columns: tuple[str, ...]) -> bool:
-    """Whether the scores are written with decimal commas."""
-    places = [cells.header.index(column) for column in columns]
-    return any("," in row[i] for row in cells.rows for i in places)
 
 
 def _jsonl(sheet: Sheet) -> bytes:

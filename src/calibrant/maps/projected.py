@@ -48,7 +48,7 @@ class Projected(Calibrator):
         shows a bar with the loss and the time left on a terminal.
         """
         self._check_parameters()
-        valid = self._read(embeddings)
+        valid = self._read(embeddings, self.classes)
         k = None if self.inputs == "embeddings" else valid.logits.shape[1]
         labels, classes = as_labels(y, k, len(valid.logits), self.classes, valid.columns)
         weights = as_weights(sample_weight, len(labels))

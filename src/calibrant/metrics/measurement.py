@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..errors import count_of
-from ..plain import visible
+from ..plain import plain, visible
 from .decisions.net_benefit import DecisionCurve
-from .estimators.curves import ReliabilityCurve, SmoothCurve, plain
+from .estimators.curves import ReliabilityCurve, SmoothCurve
 from .inference.group_test import GroupFindings
 from .inference.intervals import Interval, wide_words
 from .inference.testing import CalibrationTest
@@ -140,7 +140,7 @@ class Measurement:
             found["groups"] = {name: _short(part.to_dict()) for name, part in self.groups.items()}
         if self.labels is not None:
             found["labels"] = self.labels.to_dict()
-        return plain(found)
+        return plain(found, nan="nan")
 
     def to_json(self, indent: int | None = None) -> str:
         """Return `to_dict` as JSON; "format" is its version."""

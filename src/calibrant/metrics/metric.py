@@ -13,7 +13,7 @@ import numpy as np
 from ..cells.edges import fixed_edges
 from ..cells.moments import Moments, moments_of
 from ..cells.pairs import Pairs
-from ..cells.summed import CELLS, FEWEST, SummedCells, short, summed
+from ..cells.summed import CELLS, FEWEST, SummedCells, short_list, summed
 from ..errors import FileProblem, InvalidInput, reading_state
 from ..types import Array
 from .estimators.calibration_error import (
@@ -48,7 +48,7 @@ class BinSums:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists, of numbers of 10 digits where they are not whole."""
-        return {"sums": [[short(group, _DIGITS) for group in part] for part in self.sums]}
+        return {"sums": [[short_list(group, _DIGITS) for group in part] for part in self.sums]}
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> BinSums:

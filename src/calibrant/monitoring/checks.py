@@ -34,12 +34,6 @@ def count(value: Any) -> int:
     return value
 
 
-def short(value: float, digits: int) -> float:
-    """Return a number of so many digits; a whole one without a point, in full where floats hold it."""
-    whole = math.isfinite(value) and float(value).is_integer() and abs(value) < 2**53
-    return int(value) if whole else float(f"{value:.{digits}g}")
-
-
 def text(value: Any) -> str:
     """Return a short text."""
     need(isinstance(value, str) and len(value) <= 1000, "a name is not a short text")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 from dataclasses import asdict, fields
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 
 from ..errors import CalibrantError, FileProblem
 from ..files.atomic import replacing
+from ..plain import plain
 from .changes import BETS, CELLS, Changes
 from .checks import array, count, logs, need, number, text
 from .findings import Alarm
@@ -59,18 +59,18 @@ def _refuse_constant(name: str) -> Any:
 def state_to(state: State) -> dict[str, Any]:
     """Return a state as plain values, with a digest against damage."""
     body = {
-        "settings": {name: _finite(value) for name, value in asdict(state.settings).items()},
+        "settings": plain(asdict(state.settings)),
         "batches": state.batches,
         "streams": [
-            {"name": name, "share": state.shares[name], **_finite(stream_to(stream))}
+            {"name": name, "share": state.shares[name], **plain(stream_to(stream))}
             for name, stream in state.streams.items()
         ],
         "turns": state.turns,
         "classes": None if state.classes is None else state.classes.tolist(),
         "grouped": state.grouped,
-        "trail": _finite(state.trail.plain()),
-        "highest": _finite(state.highest),
-        "alarm": None if state.alarm is None else _finite(asdict(state.alarm)),
+        "trail": plain(state.trail.plain()),
+        "highest": plain(state.highest),
+        "alarm": None if state.alarm is None else plain(asdict(state.alarm)),
         "labels": [[number, label] for number, label in state.labels.items()],
         "changes": None if state.changes is None else state.changes.plain(),
         "files": state.files,
@@ -83,15 +83,6 @@ def digest_of(body: Any) -> str:
     return hashlib.sha256(
         json.dumps(body, sort_keys=True, ensure_ascii=False).encode(errors="surrogatepass")
     ).hexdigest()[:32]
-
-
-def _finite(value: Any) -> Any:
-    """Return the value with infinity as text: JSON has no number for it."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    return "inf" if isinstance(value, float) and value == math.inf else value
 
 
 def state_from(document: Any) -> State:

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ..plain import short
 from ..types import Array
-from .checks import array, count, logs, need, number, short
+from .checks import array, count, logs, need, number
 from .settings import Settings
 from .stream import Stream
 from .sums import Sums

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .checks import short
+from ..plain import short
 
 MOST = 30  # lines kept; then neighbours are merged, so that the last ones are the finest
 

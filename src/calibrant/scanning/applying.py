@@ -16,31 +16,9 @@ from ..errors import FileProblem, InvalidInput
 from ..files.reading import ending
 from ..files.scanned import FileSource
 from ..passes.batch import Batch
-from ..validation import column_names, is_first_of_two, is_one_score
-from .reading import named, naming_rows
+from .passing import answer
 from .watching import counted, tell_pass
 from .writing import WRITERS
-
-
-def answer(batch: Batch, maps: tuple[Any, ...]) -> Batch:
-    """Return a batch with a map's probabilities in place of its scores; each next map gets those of the one before.
-
-    One score a row, of an event, gives one probability: of the class that its name says, or else of the second.
-    """
-    if not len(batch.scores):
-        return batch
-    one = is_one_score(np.shape(batch.scores)) and maps[0].traits.needs == "scores"
-    given = named(batch)
-    own = 0 if one and is_first_of_two(column_names(given), maps[0].classes_) else 1
-    with naming_rows(batch.origin):
-        answers = maps[0].predict_proba(given)
-        for fitted in maps[1:]:
-            answers = fitted.predict_proba(answers[:, 1] if one else answers)
-    if not one:
-        return replace(batch, scores=answers, columns=None)
-    return replace(
-        batch, scores=answers[:, own], columns=(f"p_{maps[-1].classes_[own]}",), event=None, event_told=False
-    )
 
 
 @dataclass(frozen=True)

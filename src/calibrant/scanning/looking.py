@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
-from ..files.assemble import event_named, happened, refuse_unknown_event
+from ..files.event import event_named, happened, refuse_unknown_event
 from ..passes import Block
 from ..passes.batch import Batch
 from ..passes.room import Room

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
-from ..files.assemble import happened
 from ..files.dataset import Named
+from ..files.event import happened
 from ..passes import Block
 from ..passes.batch import Batch, Origin
 from ..types import Array
@@ -133,8 +133,7 @@ class Reading:
         if self.one_score != (is_one_score(valid.shape) and not self.embedded):
             raise InvalidInput("the batches of a scan differ in columns", seen="one score a row, and two columns")
         if self.one_score:  # the name of one column need not be the same, and decides whose score of two it is
-            several = self.classes is None or self.event is not None
-            return valid if several else as_second(valid, self.inputs, self.classes)
+            return valid if self.event is not None else as_second(valid, self.inputs, self.classes)
         if self.names is not None and valid.columns is not None and tuple(valid.columns) != tuple(self.names):
             raise InvalidInput(
                 "the batches of a scan differ in the names or the order of their columns",

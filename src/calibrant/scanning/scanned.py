@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -10,20 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import softmax
 from ..errors import InvalidInput
 from ..metrics.measuring import Measuring, measure
 from ..metrics.state import state
 from ..passes import Block, Data, in_memory, in_passes
-from ..passes.batch import Batch
 from ..passes.room import Room
 from ..passes.statistic import Rows
 from ..passes.survey import Survey
-from ..passes.task import Answers, Task, run_tasks
 from .looking import SAMPLES, Seen, Source, Wanted, looked_at
 from .memory import batch_bytes
+from .passing import Mapped, SourcePasses, forecasts, known_classes, updated
 from .reading import Reading
-from .watching import counted, tell_pass
+from .watching import tell_pass
 
 HELD = 8_000_000  # scores that are read into memory at once (32 or 64 MB): up to there a fit is that of arrays
 _KEPT = 0.6  # of what samples take while they are drawn: so much stays, by folds too
@@ -96,7 +94,7 @@ class Scan:
         embedded = embedded and not self.maps
         reading, seen = self.looked(inputs, classes, saturated, embedded, ordered)
         data, zero = self._data(reading, seen), _zero(reading, seen)
-        return Given(data, _known(reading), reading.names, zero, reading.one_score)
+        return Given(data, known_classes(reading), reading.names, zero, reading.one_score)
 
     def looked(
         self,
@@ -167,7 +165,7 @@ class Scan:
     @property
     def seen_source(self) -> Source:
         """The source as the maps show it."""
-        return _Mapped(self.source, self.maps) if self.maps else self.source
+        return Mapped(self.source, self.maps) if self.maps else self.source
 
     def _wanted(self, survey: bool) -> Wanted:
         cluster = self.source.is_cluster
@@ -183,7 +181,7 @@ class Scan:
             raise InvalidInput("a sample of a scan has no groups", hint="leave out sample= or group=")
         reading, seen, block = self._rows(inputs, classes)
         if block is not None and not self.grouped:
-            y, p, classes = _forecasts(block, reading)
+            y, p, classes = forecasts(block, reading)
             return measure(y, p, sample_weight=block.weights, classes=classes, **settings)
         return self._summed(reading, seen, partial(Measuring, **settings, cells=_MEASURED_IN), self.grouped)
 
@@ -193,7 +191,7 @@ class Scan:
         reading, seen, block = self._rows(inputs, classes)
         if block is None:
             return self._summed(reading, seen, make)
-        y, p, classes = _forecasts(block, reading)
+        y, p, classes = forecasts(block, reading)
         return make().update(y, p, sample_weight=block.weights, classes=classes).finalise()
 
     def _rows(self, inputs: str | None, classes: Any) -> tuple[Reading, Seen, Block | None]:
@@ -201,10 +199,10 @@ class Scan:
         reading, seen = self.looked(self.kind_of(inputs), classes, None, False, survey=self.sample is not None)
         if self.sample is not None:
             return reading, seen, self._data(reading, seen).rows()
-        return reading, seen, None if seen.few is None else _block(seen.few, len(_known(reading)))
+        return reading, seen, None if seen.few is None else _block(seen.few, len(known_classes(reading)))
 
     def _summed(self, reading: Reading, seen: Seen, make: Callable[[], Any], grouped: bool = False) -> Any:
-        function = partial(_updated, reading=reading, make=make, grouped=grouped)
+        function = partial(updated, reading=reading, make=make, grouped=grouped)
         tell_pass(seen.rows)
         return self.seen_source.reduce(function).finalise()
 
@@ -213,7 +211,7 @@ class Scan:
         return data if self.sample is None else data.pilot(self.sample)
 
     def _all_data(self, reading: Reading, seen: Seen) -> Data:
-        classes = _known(reading)
+        classes = known_classes(reading)
         if seen.few is not None:
             return in_memory(_block(seen.few, len(classes)))
         if seen.survey is None:
@@ -232,120 +230,8 @@ def _left(room: Room, survey: Survey) -> Room:
     return room.left_by(_KEPT * survey.need + batches)
 
 
-class SourcePasses:
-    """Passes over the batches of a source, each read as a block."""
-
-    def __init__(self, source: Source, reading: Reading, rows: int) -> None:
-        self._source, self._reading, self._rows = source, reading, rows
-
-    def run(self, tasks: Sequence[Task]) -> list[Any]:
-        """Make one pass, and see to it that it has the rows that the first had."""
-        tell_pass(self._rows)
-        found = self._source.reduce(partial(_answers, tasks=tuple(tasks), reading=self._reading))
-        found = Answers((None,) * len(tasks), 0) if found is None else found
-        rows = found.rows
-        if rows != self._rows:
-            raise InvalidInput(
-                "a scan must start the same batches anew each time",
-                seen=f"{self._rows} rows at first, {rows} now",
-                hint="pass a function that makes a new iterator, not one that returns an iterator used before",
-            )
-        return list(found.found)
-
-
-def _answers(batches: Iterable[Batch], tasks: Sequence[Task], reading: Reading) -> Answers:
-    """One pass over the batches of a partition: what each task found, and how many rows there were."""
-    rows = 0
-
-    def blocks() -> Iterator[Block]:
-        nonlocal rows
-        for batch in counted(batches):
-            count = _length(batch)
-            rows += count
-            if count:
-                yield reading.block(batch)
-
-    found = run_tasks(tasks, blocks())
-    return Answers(tuple(found), rows)
-
-
-def _updated(batches: Iterable[Batch], reading: Reading, make: Callable[[], Any], grouped: bool) -> Any:
-    """One pass: the state of the batches of a partition."""
-    total = None
-    for batch in counted(batches):
-        if _length(batch):
-            total = make() if total is None else total
-            block = replace(reading, floors=False).block(batch)
-            y, p, classes = _forecasts(block, reading)
-            own = {"groups": _groups(batch)} if grouped else {}
-            if block.n:
-                total.update(y, p, sample_weight=block.weights, classes=classes, **own)
-    return total
-
-
-def _groups(batch: Batch) -> NDArray[Any]:
-    """Return the groups of the rows that have a weight."""
-    if batch.groups is None:
-        raise InvalidInput("a batch of the scan has no groups", seen=batch.origin.name)
-    groups = np.atleast_1d(np.asarray(batch.groups))
-    return groups if batch.weights is None else groups[np.atleast_1d(np.asarray(batch.weights)) != 0]
-
-
-def _forecasts(block: Block, reading: Reading) -> tuple[Any, Any, Any]:
-    """Return labels, probabilities and classes; of one event the outcomes 0 and 1 and its probabilities."""
-    p = softmax(block.logits)
-    if reading.one_score:
-        return block.labels, p[:, 1], None
-    return _known(reading)[block.labels], p, _known(reading)
-
-
-def _length(batch: Batch) -> int:
-    return len(batch.scores) if hasattr(batch.scores, "__len__") else np.shape(batch.scores)[0]
-
-
-class _Mapped:
-    """A source read through fitted maps."""
-
-    def __init__(self, source: Source, maps: tuple[Any, ...]) -> None:
-        self._source, self._maps = source, maps
-
-    @property
-    def words(self) -> str:
-        return self._source.words
-
-    @property
-    def is_cluster(self) -> bool:
-        return self._source.is_cluster
-
-    @property
-    def n_partitions(self) -> int:
-        return self._source.n_partitions
-
-    def reduce(self, function: Callable[[Iterable[Batch]], Any]) -> Any:
-        return self._source.reduce(partial(_through, function=function, maps=self._maps))
-
-    def head(self) -> Batch | None:
-        batch = self._source.head()
-        return None if batch is None else _answered(batch, self._maps)
-
-
-def _through(batches: Iterable[Batch], function: Callable[[Iterable[Batch]], Any], maps: tuple[Any, ...]) -> Any:
-    return function(_answered(batch, maps) for batch in batches)
-
-
-def _answered(batch: Batch, maps: tuple[Any, ...]) -> Batch:
-    from .applying import answer
-
-    return answer(batch, maps)
-
-
-def _known(reading: Reading) -> NDArray[Any]:
-    assert reading.classes is not None  # a look ends when they are known
-    return reading.classes
-
-
 def _zero(reading: Reading, seen: Seen) -> float:
-    return np.nan if reading.embedded else seen.zero(len(_known(reading)))
+    return np.nan if reading.embedded else seen.zero(len(known_classes(reading)))
 
 
 def _block(few: Rows, n_classes: int) -> Block:

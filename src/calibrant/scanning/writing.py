@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidInput
 from ..files.arrow_tables import pyarrow_module
+from ..files.writing import shown_like
 from ..passes.batch import Batch
 
 Answered = Iterator[tuple[Batch, NDArray[Any]]]  # batches, each with its probabilities: (n, K), or (n,) of one event
@@ -104,8 +105,8 @@ def _csv(pairs: Answered, target: Path, column: str, classes: Any) -> None:
                 file.write(cells.style.mark)
                 writer = csv.writer(file, delimiter=cells.style.delimiter, lineterminator=cells.style.line_end)
                 writer.writerow([*cells.header, *new])
-            values = zip(*(part.tolist() for part in new.values()), strict=True)
-            writer.writerows([*row, *map(repr, some)] for row, some in zip(rows, values, strict=True))
+            added = shown_like(cells, batch.sources, (part.tolist() for part in new.values()))
+            writer.writerows([*row, *some] for row, some in zip(rows, added, strict=True))
 
 
 def _jsonl(pairs: Answered, target: Path, column: str, classes: Any) -> None:

@@ -117,9 +117,7 @@ def make_problem(
     exact: bool = False,
 ) -> Problem:
     """Check what a user gives to `compare`."""
-    valid = as_scores(scores, inputs, f"{name}scores")
-    if classes is not None:
-        valid = as_second(valid, inputs, classes)
+    valid = as_second(as_scores(scores, inputs, f"{name}scores"), inputs, classes)
     n, k = valid.logits.shape
     labels, known = as_labels(y, k, n, classes, valid.columns, f"{name}y")
     weights = as_weights(sample_weight, n)

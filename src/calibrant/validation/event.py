@@ -58,14 +58,16 @@ def _holds(name: str, word: str, flags: int) -> bool:
 
 
 def is_first_of_two(columns: Sequence[Any] | None, classes: Any, name: str = "scores") -> bool:
-    """Tell whether the only column has the score of the first of two classes, by its name.
+    """Tell whether the only column has the score of the first of two classes, by its name; None are not known.
 
     Raises
     ------
     InvalidInput
         Where that is the name of a Series, which says what it was made of, and not what it is.
     """
-    if columns is None or len(columns) != 1 or len(classes) != 2 or class_named(columns, classes) != 0:
+    if columns is None or classes is None or len(columns) != 1 or len(classes) != 2:
+        return False
+    if class_named(columns, classes) != 0:
         return False
     if isinstance(columns[0], SeriesName):
         first, second = (repr(c.item() if hasattr(c, "item") else c) for c in classes)

@@ -9,7 +9,8 @@ from scipy.special import expit, logit
 import calibrant
 from calibrant import Binning, OneVsRest, PlattScaling, TemperatureScaling, make
 from calibrant.arrays import log_odds, softmax
-from calibrant.cells import fine as fine_cells
+from calibrant.cells import counted
+from calibrant.cells.fine import cells_of_scores
 from calibrant.errors import InvalidInput
 from calibrant.maps.binary import binning
 from calibrant.metrics.scores.information import mutual_information
@@ -124,7 +125,7 @@ def test_counted_fits_follow_exact_ones(problem, monkeypatch, edges, representat
     """Above a size, scores are counted in cells and never held: the same map up to the cells' width."""
     lifted = OneVsRest(Binning(edges, bins=5, representatives=representatives), share=share)
     exact = marginals_of(lifted, *problem)
-    monkeypatch.setattr(fine_cells, "_EXACT", 0)
+    monkeypatch.setattr(counted, "_EXACT", 0)
     assert np.mean(np.abs(exact - marginals_of(lifted, *problem)) < 0.02) > 0.99
 
 
@@ -204,8 +205,8 @@ def test_bad_parameters_are_named(binary, bad):
 def test_cells_of_rows_are_those_of_equal_weights(rng, dtype):
     x = np.append(np.round(rng.normal(size=500), 1), [0.0, -0.0, 1e4, -1e4]).astype(dtype)
     y = rng.random(504) < 0.1
-    alike, heavy = fine_cells.cells_of_scores(x, y), fine_cells.cells_of_scores(x, y, np.full(504, 3.0))
-    dropped = fine_cells.cells_of_scores(np.append(x, 7), np.append(y, True), np.append(np.ones(504), 0.0))
+    alike, heavy = cells_of_scores(x, y), cells_of_scores(x, y, np.full(504, 3.0))
+    dropped = cells_of_scores(np.append(x, 7), np.append(y, True), np.append(np.ones(504), 0.0))
     for name in ("scores", "weights", "outcomes", "cuts"):
         times = 3 if name in ("weights", "outcomes") else 1
         np.testing.assert_array_equal(getattr(alike, name) * times, getattr(heavy, name))

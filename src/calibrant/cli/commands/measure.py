@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
+from ...errors import count_of
 from ..gates import check_gates, parse_gates
 from ..main import COMMANDS
 from ..options import PROFILES, Run, choice, common, load_map, read_data, scan_options
-from ..output import counted, number, print_json, print_table, print_wide_table, print_words, say
+from ..output import number, print_json, print_table, print_wide_table, print_words, say
 
 
 @click.command(
@@ -88,7 +89,7 @@ def _print(file: str, name: str, part: dict[str, Any], event: str | None) -> Non
     where = f"{file} ({name})" if name else file
     what = f"one event{'' if event is None else f': {event}'}" if part["event"] else f"{part['classes']} classes"
     what = f"{part['classes']} labels" if "labels" in part else what
-    print_words(f"{where}: {counted(part['rows'], 'row')}, {what}\n")
+    print_words(f"{where}: {count_of(part['rows'], 'row')}, {what}\n")
     print_table(("", "norm", "value", "95 % interval"), rows)
     for note in notes:
         print_words(f"{_stars({'note': note}, notes).strip()} {note}")

@@ -19,7 +19,8 @@ from ...errors import CalibrantError, FileProblem, InvalidInput
 from ...passes.batch import Batch, Origin
 from ...validation import says_nothing
 from ..arrow_tables import arrow_table, pyarrow_module
-from ..assemble import chosen_scores, column_of_event, plain_labels, refuse_event_of_several, unrounded
+from ..assemble import chosen_scores, unrounded
+from ..event import column_of_event, plain_labels, refuse_event_of_several
 from ..pieces import Names, Piece
 from ..roles import SCORE_ROLES
 from ..tables import Table, table_pieces

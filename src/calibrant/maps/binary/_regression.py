@@ -85,13 +85,3 @@ def smooth_outcomes(cells: FineCells, count: float) -> Array:
     positives = cells.outcomes.sum()
     low, high = smooth_pair(positives, np.maximum(cells.weights.sum() - positives, 0.0), float(count))
     return high * cells.outcomes + low * np.maximum(cells.weights - cells.outcomes, 0.0)
-
-
-def weighted_quantiles(values: Array, weights: Array, shares: Array) -> Array:
-    """Return quantiles of sorted values: NumPy's default where all weights are one, and weights count as copies."""
-    total = weights.cumsum()
-    place = np.asarray(shares) * max(total[-1] - 1.0, 0.0)
-    last = len(values) - 1
-    below = np.minimum(np.searchsorted(total, np.floor(place), side="right"), last)
-    above = np.minimum(np.searchsorted(total, np.floor(place) + 1.0, side="right"), last)
-    return values[below] + (place - np.floor(place)) * (values[above] - values[below])

@@ -10,7 +10,8 @@ import numpy as np
 
 from ... import _core
 from ...arrays import softmax
-from ...cells.fine import FineCells, cells_apart, cells_of_groups
+from ...cells.counted import cells_apart, cells_of_groups
+from ...cells.fine import FineCells
 from ...fits.judge import mean_losses
 from ...fits.report import FitReport
 from ...invariants import Values
@@ -32,7 +33,7 @@ class Isotonic(BinaryMap):
     Between steps the answer is interpolated linearly in the raw probability, and constant beyond the first and the last
     score, as scikit-learn does. The fit never sorts all scores: a rise can only lie right before a positive, so the
     sorted positives and the weight and largest of the negatives between neighbours determine it. More than four million
-    scores that are not in memory are pooled as fine cells instead (`calibrant.cells.fine.cells_of_groups`): a step then
+    scores that are not in memory are pooled as fine cells instead (`calibrant.cells.counted`): a step then
     begins in the middle of a cell, which holds 1/F of the scores and of the positives of its classes or less, and so
     much of either a step's answer may be off; F is 2¹⁵ for up to 32 groups of classes, 2²⁰/G for more.
 

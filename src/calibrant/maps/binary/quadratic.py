@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ...arrays import weighted_quantiles
 from ...cells.fine import FineCells
 from ...invariants import Values
 from ...parameters import Number, OneOf
 from ...traits import Traits
 from ...types import Array
-from ._regression import SMOOTH, SMOOTHING, CellRegression, smooth_outcomes, weighted_quantiles
+from ._regression import SMOOTH, SMOOTHING, CellRegression, smooth_outcomes
 from .pieces import SATURATED, Curve, PieceMap, one_outcome
 
 _TAILS = (0.005, 0.995)  # quantiles of the log-odds beyond which the parabola goes on along its tangents

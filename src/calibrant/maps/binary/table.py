@@ -9,7 +9,8 @@ import numpy as np
 from scipy.special import xlogy
 
 from ... import _core
-from ...cells.fine import Apart, FineCells, cells_apart, cells_in_folds, cells_of_groups
+from ...cells.counted import Apart, cells_apart, cells_in_folds, cells_of_groups
+from ...cells.fine import FineCells
 from ...cells.one_score import cells_of_one_score
 from ...fits.judge import FOLDS, Comparison, judged, one_fold_tells
 from ...fits.report import FitReport

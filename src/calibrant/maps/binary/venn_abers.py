@@ -9,7 +9,8 @@ import numpy as np
 
 from ... import _core
 from ...arrays import log_odds
-from ...cells.fine import FineCells, cells_of_groups
+from ...cells.counted import cells_of_groups
+from ...cells.fine import FineCells
 from ...errors import InvalidInput
 from ...fits.report import FitReport
 from ...invariants import Values

@@ -13,8 +13,8 @@ from scipy.optimize import minimize_scalar
 from ... import _core
 from ...arrays import keep_top, softmax
 from ...calibrator import Calibrator
+from ...cells.counted import cells_of_groups
 from ...cells.edges import mass_bounds
-from ...cells.fine import cells_of_groups
 from ...fits.judge import estimate
 from ...fits.report import FitReport
 from ...fits.solvers.newton import Sums, newton

@@ -10,8 +10,8 @@ import numpy as np
 
 from ...cells.pairs import Pairs, standard_error
 from ...errors import InvalidInput
+from ...plain import plain
 from ...types import Array
-from ..estimators.curves import plain
 from ..inference.intervals import check_confidence, deviations_of
 from ..views.forecasts import read, select
 
@@ -47,7 +47,7 @@ class DecisionCurve:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists and numbers."""
-        return plain(asdict(self))
+        return plain(asdict(self), nan="nan")
 
 
 def check_threshold(threshold: Any) -> float:

@@ -11,6 +11,7 @@ from ...cells.edges import make_edges
 from ...cells.isotonic import isotonic_levels
 from ...cells.logit_spline import logit_spline
 from ...cells.pairs import Pairs
+from ...plain import plain
 from ...types import Array
 from ..inference.intervals import frequency_interval
 from ..views.forecasts import read, select
@@ -73,7 +74,7 @@ class ReliabilityCurve:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists and numbers."""
-        return plain(asdict(self))
+        return plain(asdict(self), nan="nan")
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +95,7 @@ class SmoothCurve:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists and numbers."""
-        return plain(asdict(self))
+        return plain(asdict(self), nan="nan")
 
 
 def smooth_curve(pairs: Pairs, confidence: float = 0.95, places: int = 200) -> SmoothCurve:
@@ -190,16 +191,3 @@ def count_ticks(most: float, scale: str) -> list[float]:
     if scale == "log":
         return [1.0, float(size)] if size > 1 else [1.0]
     return [top / (10 if scale == "sqrt" else 2), top]
-
-
-def plain(value: Any) -> Any:
-    """Return arrays and numbers as what JSON can hold; numbers that are not finite become their names."""
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return [plain(item) for item in (value.tolist() if isinstance(value, np.ndarray) else value)]
-    if isinstance(value, (np.generic,)):
-        value = value.item()
-    if isinstance(value, float) and not np.isfinite(value):
-        return "nan" if np.isnan(value) else "inf" if value > 0 else "-inf"
-    return value

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.interpolate import CubicHermiteSpline
 from scipy.special import expit
 
+from ...arrays import weighted_quantiles
 from ...cells.logistic import fit_logistic
 from ...cells.logit_spline import LogitSpline, _odds, logit_spline
 from ...cells.pairs import Cells, Pairs
@@ -152,7 +153,7 @@ def _rcs(count: int) -> Callable[[Pairs, Any], _Restricted]:
     def fit(pairs: Pairs, like: Any) -> _Restricted:
         cells = _by_score(pairs.cells)
         x = _odds(cells.scores)
-        knots = _weighted_quantiles(x, cells.weights, np.array(_RCS[count])) if like is None else like.knots
+        knots = weighted_quantiles(x, cells.weights, np.array(_RCS[count])) if like is None else like.knots
         basis = _restricted_basis(x, knots)
         ridge = np.diag(
             np.r_[0.0, 0.0, np.full(basis.shape[1] - 2, 1e-12)]
@@ -161,14 +162,6 @@ def _rcs(count: int) -> Callable[[Pairs, Any], _Restricted]:
         return _Restricted(knots, fit.theta)
 
     return fit
-
-
-def _weighted_quantiles(x: Array, w: Array, at: Array) -> Array:
-    """Quantiles of type 7: rank (n - 1)·q among the rows."""
-    ends = np.cumsum(w)
-    rank = at * (ends[-1] - 1)
-    low, high = (x[np.searchsorted(ends, np.floor(rank) + step, side="right").clip(0, len(x) - 1)] for step in (0, 1))
-    return low + (rank - np.floor(rank)) * (high - low)
 
 
 def _restricted_basis(x: Array, knots: Array) -> Array:
