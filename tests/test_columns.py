@@ -176,11 +176,15 @@ def test_case_and_what_stands_between_words_do_not_hide_a_class(columns: list[st
     np.testing.assert_array_equal(fitted.predict_proba(frame), fitted.predict_proba(p[:, ::-1]))
 
 
-def test_two_columns_may_have_words_of_their_own() -> None:
+def test_columns_may_have_words_of_their_own() -> None:
     p = softmax(Z[:, :2])
     labels = np.array(["well", "sick"])[Y.clip(max=1)]
     frame = pandas.DataFrame(p, columns=["well_prob", "prob_of_sick"])
     assert make("ts", inputs="probabilities").fit(frame, labels).classes_.tolist() == ["well", "sick"]
+    for given, columns in ((WORDS, ("cat_prob", "P(ant)", "score_bee")), (Y, ("2_prob", "P(0)", "score_1"))):
+        assert as_labels(given, 3, len(Y), columns=columns)[1].tolist() == [np.unique(given)[i] for i in (2, 0, 1)]
+    with pytest.raises(InvalidInput, match="name some labels, but not all"):
+        as_labels([True, False], 2, 2, columns=("p_True", "y_hat_False_v2"))
 
 
 def test_names_that_are_one_without_case_are_told_apart_as_they_stand() -> None:

@@ -14,6 +14,7 @@ from .arrays import as_array
 from .columns import order_of, refuse_twice, says_nothing, without_affixes
 from .event import class_named, is_first_of_two
 
+_BY_HAND = 20  # columns up to which each may be named in words of its own; more are named by a program, all alike
 _LEFT_OUT = -100  # torch's ignore_index
 
 
@@ -137,15 +138,15 @@ def _named_classes(labels: NDArray[Any], columns: tuple[Any, ...]) -> NDArray[An
 def _in_order_of(columns: tuple[Any, ...], distinct: set[Any]) -> NDArray[Any] | None:
     """The labels in the order of the columns that name all of them, in other letters or among words of their own."""
     known = sorted(distinct, key=str)
+    if len(known) != len(columns):
+        return None
     order = order_of(columns, known)
     if order is not None:
         return np.array(known)[np.argsort(order)]
-    if len(columns) != 2:
+    if len(columns) > _BY_HAND:
         return None
     places = [class_named((column,), known) for column in columns]
-    if places == [0, 1]:
-        return np.array(known)
-    return np.array(known[::-1]) if places == [1, 0] else None
+    return np.array([known[i] for i in places if i is not None]) if {*places} == {*range(len(known))} else None
 
 
 def _named_truth(labels: NDArray[Any], columns: list[str]) -> NDArray[Any] | None:
@@ -160,13 +161,14 @@ def _named_truth(labels: NDArray[Any], columns: list[str]) -> NDArray[Any] | Non
 
 
 def _refuse_other_places(distinct: NDArray[Any], columns: tuple[Any, ...] | None) -> None:
-    """Raise where labels in words would go by the alphabet, and a column that names one of them is at another place."""
-    if columns is None or len(columns) != len(distinct) or distinct.dtype.kind != "U" or says_nothing(columns):
+    """Raise where words or truth values would go by their order, and a column names one of them at another place."""
+    if columns is None or len(columns) != len(distinct) or distinct.dtype.kind not in "Ub" or says_nothing(columns):
         return
     names = [str(c) for c in columns]
-    for place, label in enumerate(distinct.tolist()):
+    for place, label in enumerate(map(str, distinct.tolist())):
         word = re.compile(rf"(?<![^\W_]){re.escape(label)}(?![^\W_])", re.IGNORECASE)
-        named = [i for i, name in enumerate(names) if word.search(name)]
+        near = (i for i, name in enumerate(names) if label.casefold() in name.casefold())  # few of a thousand
+        named = [i for i in near if word.search(names[i])]
         if len(named) == 1 and named[0] != place:
             raise InvalidInput(
                 "the columns of the scores name some labels, but not all",
