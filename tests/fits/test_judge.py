@@ -8,6 +8,7 @@ from tests.conftest import overconfident
 
 from calibrant import CalibrationWarning, Identity, Uniform, make
 from calibrant.arrays import softmax
+from calibrant.cells.fine import Apart, cells_of_scores
 from calibrant.fits.judge import (
     Comparison,
     cross_validate,
@@ -21,6 +22,8 @@ from calibrant.fits.judge import (
     tell,
 )
 from calibrant.fits.report import FitReport
+from calibrant.maps.binary import table
+from calibrant.maps.binary.platt import PlattScaling
 from calibrant.passes import Block, in_memory, in_stream
 
 
@@ -266,3 +269,79 @@ def test_raw_losses_keep_their_digits_where_probabilities_are_too_small_for_a_fl
     logits = np.stack([np.zeros(9), -gaps], axis=1).astype(dtype)
     np.testing.assert_allclose(raw_losses("nll", logits, np.ones(9, int)), np.logaddexp(0, gaps), rtol=1e-6)
     np.testing.assert_allclose(raw_losses("brier", logits, np.ones(9, int)), 2 / (1 + np.exp(-gaps)) ** 2, rtol=1e-6)
+
+
+def test_rows_of_the_same_losses_are_compared_by_their_sums(rng):
+    before, after = rng.exponential(size=6), rng.exponential(size=6)
+    before[2], after[3] = np.inf, np.inf
+    counts = rng.integers(1, 5, 6)
+    w = rng.choice([0.5, 1.0, 2.0], counts.sum())
+    place = np.repeat(np.arange(6), counts)
+    for finite in (np.arange(6) < 2, np.ones(6, bool)):
+        own = finite[place]
+        plain = Comparison.of(before[place][own], after[place][own], w[own])
+        sums = [np.bincount(place, w**power, 6)[finite] for power in (1, 2)]
+        found = Comparison.of_sums(before[finite], after[finite], *sums)
+        np.testing.assert_allclose(found.sums, plain.sums, rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+def test_a_large_event_is_judged_by_cells_as_by_rows():
+    """Losses of the scores and of a map on cells of the fold that was held out, with the squares of its weights."""
+    rng = np.random.default_rng(8)
+    x, w = rng.integers(-8, 9, 300) / 2, rng.choice([0.5, 1.0, 2.0], 300)
+    y = (rng.random(300) < 1 / (1 + np.exp(-0.6 * x))) * 1.0
+    held = cells_of_scores(x, y, w)
+    squares = np.array([[(w[x == v] ** 2).sum(), (w[x == v] ** 2 * y[x == v]).sum()] for v in held.scores])
+    fitted = PlattScaling().fit(x, y.astype(int), w)
+    found = table._compared(Apart(held, held, held, squares), fitted, np.float64)
+    p = 1 / (1 + np.exp(-x))
+    q = fitted.predict_proba(x)[:, 1]
+    losses = [-np.log(np.where(y > 0, one, 1 - one)) for one in (p, q)]
+    np.testing.assert_allclose(found.sums, Comparison.of(*losses, w).sums, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"held_out_before": 0.5, "held_out_after": 0.4, "held_out_error": 0.01}, " (-0.1000 ± 0.0196)"),
+        (
+            {"held_out_before": 0.5, "held_out_after": 0.49, "held_out_error": 0.01},
+            " (-0.0100 ± 0.0196): not clearly better",
+        ),
+        (
+            {"held_out_before": 0.5, "held_out_after": 0.5098, "held_out_error": 0.01},
+            " (+0.0098 ± 0.0196): not clearly better",
+        ),
+        (
+            {"held_out_before": 0.5, "held_out_after": 0.52, "held_out_error": 0.01},
+            " (+0.0200 ± 0.0196): worse than without the map",
+        ),
+        (
+            {"held_out_before": 0.5, "held_out_after": 0.49, "held_out_error": 0.01, "held_out_pvalue": 0.002},
+            " (-0.0100 ± 0.0196): better (p ≤ 0.002), by how much few rows decide",
+        ),
+        ({"held_out_before": 0.5, "held_out_after": 0.4, "held_out_error": None}, ""),
+        ({"held_out_before": 0.5, "held_out_after": 0.6, "held_out_error": None}, ": worse than without the map"),
+        ({"held_out_before": np.inf, "held_out_after": 0.6, "held_out_error": 0.1}, ""),
+    ],
+)
+def test_a_report_says_what_held_out_losses_say(given, words):
+    report = FitReport(1, True, "nll", 0.5, 0.4, **given)
+    assert report._judgement() == words
+    line = str(report).splitlines()[1]
+    assert line.endswith(f"on other rows{words}")
+    assert line.startswith("log-loss: ∞ before" if given["held_out_before"] == np.inf else "log-loss: 0.5000 before")
+
+
+def test_a_report_says_how_a_fit_ended():
+    for steps, converged, words in (
+        (0, True, "found in closed form"),
+        (1, True, "converged in 1 step"),
+        (2, False, "did not converge in 2 steps"),
+    ):
+        told = str(FitReport(steps, converged, "brier", 0.5, 0.4)).splitlines()
+        assert told[0] == "Brier score: 0.5000 before, 0.4000 after on the rows fitted"
+        assert told[1:] == ["too few rows to tell how it does on others", words]
+    report = FitReport(3, True, "nll", 0.5, 0.4, at_bound=("a", "b"), messages=("one",), caveat="two")
+    assert str(report).splitlines()[-3:] == ["at the edge of its range: a, b", "note: one", "note: two"]
