@@ -11,7 +11,7 @@ from calibrant import ByGroup, compare, load, make, measure, metrics, scan
 from calibrant.errors import InvalidInput
 from calibrant.monitoring import Monitor
 from calibrant.passes.batch import Batch
-from calibrant.scanning.applying import answer
+from calibrant.scanning.passing import answer
 from calibrant.validation.event import class_named
 
 pandas = pytest.importorskip("pandas")

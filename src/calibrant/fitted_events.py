@@ -10,7 +10,7 @@ from sklearn.utils import _safe_indexing
 
 from .calibrator import Calibrator
 from .errors import InvalidInput
-from .fitted_pair import as_scores, pick_method, shared_weights, splits_of, unfitted_copy
+from .fitted_pair import as_numbers, pick_method, shared_weights, splits_of, unfitted_copy
 from .maps.binary.logit_spline import LogitSpline
 from .operators.multi_label import MultiLabel
 from .types import Array, Floats
@@ -84,13 +84,13 @@ def event_scores(estimator: Any, X: Any) -> Floats:
         names = getattr(estimator, "classes_", [np.array([0, 1])] * len(answer))
         try:
             answer = np.stack(
-                [_of_event(as_scores(p, whose), own) for p, own in zip(answer, names, strict=True)], axis=1
+                [_of_event(as_numbers(p, whose), own) for p, own in zip(answer, names, strict=True)], axis=1
             )
         except (IndexError, ValueError) as error:
             raise InvalidInput(
                 f"CalibratedModel: {whose} must give two columns an event", seen=str(error)[:120]
             ) from error
-    scores = as_scores(answer, whose)
+    scores = as_numbers(answer, whose)
     if scores.ndim != 2:
         raise InvalidInput(f"CalibratedModel: {whose} must give one column an event", seen=f"shape {scores.shape}")
     return scores

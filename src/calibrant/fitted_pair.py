@@ -80,7 +80,7 @@ def scores_of(estimator: Any, X: Any, classes: NDArray[Any], method: str) -> Flo
     """Scores with one column for each of ``classes``, in their order, whatever the estimator has seen of them."""
     with np.errstate(divide="ignore"):  # the logarithm of an exact zero is -inf, and that is what it should be
         answer = getattr(estimator, method)(X)
-    scores = as_scores(answer, f"{method} of {type(estimator).__name__}")
+    scores = as_numbers(answer, f"{method} of {type(estimator).__name__}")
     if scores.ndim == 1:
         scores = np.stack([np.zeros_like(scores), scores], axis=1)
     seen = classes_of(estimator)
@@ -108,7 +108,7 @@ def _answers_by_pairs(estimator: Any) -> bool:
     return getattr(estimator, "decision_function_shape", "") == "ovo"
 
 
-def as_scores(answer: Any, whose: str) -> Floats:
+def as_numbers(answer: Any, whose: str) -> Floats:
     """Return what a model answered as an array of numbers."""
     try:
         scores = np.asarray(answer)

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..calibrator import Calibrator
-from ..threads import get_threads, set_threads
+from ..threads import get_threads
 from .answers import require_distributions, require_same_rows
-from .problems import Problem, fit_quietly, fitted, require, require_close, require_refusal
+from .problems import Problem, fit_quietly, fitted, require, require_close, require_refusal, threads
 
 
 def cloud(n: int, k: int, d: int, seed: int = 0) -> Problem:
@@ -77,12 +77,9 @@ def same_embeddings_same_bytes(calibrator: Calibrator) -> None:
     """Give the same bytes on one thread and two, to a row alone and among others, and fitted again after other data."""
     data, last = cloud(250, 4, 5), cloud(40, 3, 2)
     map_ = fitted(calibrator, data.scores, data.labels)
-    wanted, before = map_.predict_proba(data.other).tobytes(), get_threads()
-    try:
-        set_threads(1 if before > 1 else 2)
+    wanted = map_.predict_proba(data.other).tobytes()
+    with threads(1 if get_threads() > 1 else 2):
         require(map_.predict_proba(data.other).tobytes() == wanted, "one thread and two give different bits")
-    finally:
-        set_threads(before)
     require_same_rows(map_, data.other)
     again = fit_quietly(fitted(calibrator, last.scores, last.labels), data.scores, data.labels)
     require(again.predict_proba(data.other).tobytes() == wanted, "a map fitted before remembers its old data")

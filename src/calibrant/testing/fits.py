@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import numpy as np
 
 from ..calibrator import Calibrator
 from ..passes import Block, in_memory
-from ..threads import get_threads, set_threads
-from .problems import Problem, fit_quietly, fitted, problem, require, require_close, sizes
+from .problems import Problem, fit_quietly, fitted, problem, require, require_close, sizes, threads
 
 _LEAST_ROWS = 250
 
@@ -80,16 +76,6 @@ def probabilities_agree_with_logits(calibrator: Calibrator) -> None:
         require_close(p, q, 1e-5, "probabilities against logits")
 
 
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    before = get_threads()
-    set_threads(count)
-    try:
-        yield
-    finally:
-        set_threads(before)
-
-
 def threads_do_not_matter(calibrator: Calibrator) -> None:
     """Give the same bits on one thread and on two."""
     k = sizes(calibrator, (2, 20))[-1]
@@ -98,7 +84,7 @@ def threads_do_not_matter(calibrator: Calibrator) -> None:
     sample = Block(data.scores[rows], data.labels[rows], None, k)
     answers = []
     for count in (1, 2):
-        with _threads(count):
+        with threads(count):
             map_ = calibrator.unfitted()
             map_.fit_data(in_memory(sample))
             answers.append(map_._map(data.other).tobytes())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..calibrator import Calibrator
 from ..errors import CalibrationWarning, InvalidInput
+from ..threads import get_threads, set_threads
 from ..types import Floats
 
 
@@ -24,6 +27,17 @@ def require_close(a: NDArray[Any], b: NDArray[Any], most: float, what: str) -> N
     """Raise unless probabilities are equal but for so much."""
     difference = float(np.abs(a.astype(np.float64) - b.astype(np.float64)).max())
     require(difference <= most, f"{what}: probabilities differ by up to {difference:.3g}")
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Let the core use so many threads."""
+    before = get_threads()
+    set_threads(count)
+    try:
+        yield
+    finally:
+        set_threads(before)
 
 
 @dataclass(frozen=True)

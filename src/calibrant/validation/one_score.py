@@ -10,7 +10,7 @@ import numpy as np
 
 from ..types import Floats
 from .arrays import as_array
-from .scores import LEAST, MOST, pair_of, rounded_once
+from .scores import LEAST, MOST, in_double, pair_of
 
 _MANY = 500_000  # rows from which fits on fine cells look at logits no more, and one fold judges them
 
@@ -59,8 +59,8 @@ class ScoreColumn:
         if self.inputs == "logits":
             return values
         against, own = room[:, : len(values)]
-        rounded_once(np.log1p, np.negative(values, out=against), against)
-        return np.subtract(rounded_once(np.log, values, own), against, out=own)
+        in_double(np.log1p, np.negative(values, out=against), against)
+        return np.subtract(in_double(np.log, values, own), against, out=own)
 
 
 def as_score_column(values: Any, inputs: str) -> ScoreColumn | None:

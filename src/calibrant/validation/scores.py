@@ -164,10 +164,10 @@ def pair_of(column: Floats, inputs: str) -> Floats:
     if inputs == "logits":
         return np.hstack([np.zeros_like(column), column])
     with np.errstate(divide="ignore"):
-        return np.hstack([rounded_once(np.log1p, -column), rounded_once(np.log, column)])
+        return np.hstack([in_double(np.log1p, -column), in_double(np.log, column)])
 
 
-def rounded_once(function: np.ufunc, array: Floats, out: Floats | None = None) -> Floats:
+def in_double(function: np.ufunc, array: Floats, out: Floats | None = None) -> Floats:
     """Return a function of numbers, computed in double and rounded to their precision: the same bits wherever it is.
 
     Steps of a map stand at such numbers, and an export that has other last bits would take the step before.
@@ -193,4 +193,4 @@ def _log_probabilities(array: Floats, findings: Sequence[int], tolerance: float,
             hint=_percent_hint(array) or 'pass inputs="logits" for logits, or normalise the rows',
         )
     with np.errstate(divide="ignore"):
-        return rounded_once(np.log, array)
+        return in_double(np.log, array)
