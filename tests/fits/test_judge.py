@@ -8,7 +8,8 @@ from tests.conftest import overconfident
 
 from calibrant import CalibrationWarning, Identity, Uniform, make
 from calibrant.arrays import softmax
-from calibrant.cells.fine import Apart, cells_of_scores
+from calibrant.cells.counted import Apart
+from calibrant.cells.fine import cells_of_scores
 from calibrant.fits.judge import (
     Comparison,
     cross_validate,

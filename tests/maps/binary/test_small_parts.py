@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from scipy.special import expit, log_expit, logit
 
+from calibrant.arrays import weighted_quantiles
 from calibrant.cells.fine import cells_of_scores
 from calibrant.maps.binary import quadratic
 from calibrant.maps.binary._natural_spline import NaturalSpline
-from calibrant.maps.binary._regression import CellRegression, smooth_outcomes, smooth_pair, weighted_quantiles
+from calibrant.maps.binary._regression import CellRegression, smooth_outcomes, smooth_pair
 from calibrant.maps.binary.isotonic_centred import _off_the_ends
 from calibrant.maps.binary.logit_spline import _written, most_evident, spread
 from calibrant.maps.binary.pieces import clipped, one_outcome
