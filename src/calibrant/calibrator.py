@@ -250,7 +250,10 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             lazily = import_module(".scanning.engines.dask", __package__).lazily
             return lazily(self.predict_proba, scores, len(self.classes_))
         valid = self._scores_to_map(scores)
-        answer = self._map_precisely(valid.logits)
+        return self._masked(self._map_precisely(valid.logits), valid)
+
+    def _masked(self, answer: Floats, valid: Scores) -> Floats:
+        """Return the answer with exact zeros where the scores have them and zeros are kept."""
         if valid.has_minus_infinity and self.saturated == "exact" and hasattr(self, "zero_"):
             return masked_out(answer, valid.logits)
         return answer

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import calibrant
-from calibrant import ByGroup, Isotonic, MultiLabel, PlattScaling, TemperatureScaling, load, make
+from calibrant import ByGroup, Isotonic, Multicalibrated, MultiLabel, PlattScaling, TemperatureScaling, load, make
 from calibrant.errors import InvalidInput
 from calibrant.testing import check_merging
 
@@ -103,3 +103,16 @@ def test_blocks_are_refused_with_a_sentence(tmp_path, map_):
         map_.fit(calibrant.scan(tmp_path / "rows.npz", scores="scores", label="labels"))
     with pytest.raises(InvalidInput, match="all rows in memory"):
         check_merging(map_)
+
+
+@pytest.mark.parametrize("inner", ["ts", "vector", "platt", "irova", "gp"])
+@pytest.mark.parametrize("operator", [ByGroup, Multicalibrated])
+def test_zeros_that_are_kept_stay_zeros(operator, inner):
+    z, y, g = problem()
+    masked = np.random.default_rng(2).random(z.shape) < 0.2
+    masked[np.arange(len(y)), y] = False
+    z[masked] = -np.inf
+    p = operator(make(inner), saturated="exact").fit(z, y, groups=g).predict_proba(z, groups=g)
+    assert (p[masked] == 0).all()
+    assert (p[~masked] > 0).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1, atol=1e-12)

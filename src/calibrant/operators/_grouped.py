@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import best_column
+from ..arrays import best_column, softmax
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from ..fits.report import FitReport
@@ -16,7 +16,7 @@ from ..passes import Block, Data
 from ..scanning import Scan
 from ..traits import Traits
 from ..types import Array, Floats
-from ..validation import as_weights
+from ..validation import as_weights, floored
 
 
 class Begun(NamedTuple):
@@ -95,6 +95,17 @@ class GroupedMap(Calibrator):
 
     def _answers(self, scores: Any, groups: Any) -> tuple[Floats, Floats]:
         """Return probabilities, and the logits that they were made of."""
+        scores, groups = self._parted(scores, groups)
+        valid = self._scores_to_map(scores)
+        z = self._corrected(self._common(floored(valid.logits)), groups)  # of zeros that are kept, as the fit saw them
+        return self._masked(softmax(z).astype(valid.logits.dtype), valid), valid.logits
+
+    def _parted(self, scores: Any, groups: Any) -> tuple[Any, Any]:
+        """Return the scores without a column of groups, and the groups."""
+        return scores, groups
+
+    def _corrected(self, z: Array, groups: Any) -> Array:
+        """Return the common map's logits as the groups correct them."""
         raise NotImplementedError
 
     def _map(self, logits: Floats) -> Floats:

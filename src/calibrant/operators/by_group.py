@@ -18,7 +18,7 @@ from ..invariants import ANY, Fitted, Values
 from ..parameters import AnyOf, Instance, OneOf
 from ..passes import Block
 from ..traits import Traits
-from ..types import Array, Floats, Integers, Self
+from ..types import Array, Integers, Self
 from ..validation import as_groups
 from ._group_effects import find_effects, shifted
 from ._grouped import GroupedMap
@@ -135,12 +135,10 @@ class ByGroup(GroupedMap):
         of_labels = np.log(np.maximum(p[np.arange(rows.n), rows.labels], 1e-300))
         return -float(rows.weight_array @ of_labels) / rows.total_weight
 
-    def _answers(self, scores: Any, groups: Any) -> tuple[Floats, Floats]:
-        scores, given = self._parted(scores, groups)
-        logits = self._scores_to_map(scores).logits
-        names = np.asarray(given)
-        if names.shape != (len(logits),):
-            raise InvalidInput("groups must name one group a row", seen=f"shape {names.shape} for {len(logits)} rows")
+    def _corrected(self, z: Array, groups: Any) -> Array:
+        names = np.asarray(groups)
+        if names.shape != (len(z),):
+            raise InvalidInput("groups must name one group a row", seen=f"shape {names.shape} for {len(z)} rows")
         known = {name: g for g, name in enumerate(self.names_.tolist())}
         places = np.array([known.get(name, -1) for name in names.tolist()], dtype=np.int64)
         if (places < 0).any():
@@ -149,10 +147,9 @@ class ByGroup(GroupedMap):
                 f"the common map answers {count_of((places < 0).sum(), 'row')} of "
                 f"{count_of(len(strangers), 'group')} not seen, such as {min(map(repr, strangers))}"
             )
-        z = self._common(logits)
         z -= z.mean(axis=1, keepdims=True)
         effects = np.vstack([self.effects_, np.zeros(self.effects_.shape[1])])[places]
-        return softmax(shifted(z, self.centre_, effects)).astype(logits.dtype), logits
+        return shifted(z, self.centre_, effects)
 
     def _formula(self, z: Term) -> Term:
         raise InvalidInput(
@@ -161,7 +158,6 @@ class ByGroup(GroupedMap):
         )
 
     def _parted(self, scores: Any, groups: Any) -> tuple[Any, Any]:
-        """Return the scores without the groups' column, and the groups."""
         if self.groups is None:
             if groups is None:
                 raise InvalidInput(

@@ -9,14 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import softmax
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from ..fits.judge import tell
 from ..invariants import Anything, Fitted, Values
 from ..parameters import Instance, Integer, Number
 from ..traits import Traits
-from ..types import Array, Floats, Integers, Mask, Self
+from ..types import Array, Integers, Mask, Self
 from ._boosting import Round, boost, mean_loss, move
 from ._grouped import GroupedMap
 
@@ -129,19 +128,17 @@ class Multicalibrated(GroupedMap):
         tell(self.fit_report_, self.called)
         return self
 
-    def _answers(self, scores: Any, groups: Any) -> tuple[Floats, Floats]:
-        logits = self._scores_to_map(scores).logits
-        table = _columns(groups, len(logits))
+    def _corrected(self, z: Array, groups: Any) -> Array:
+        table = _columns(groups, len(z))
         if table.shape[1] != self.columns_.max() + 1:
             raise InvalidInput(
                 "groups must have the columns they had in fit", seen=f"{table.shape[1]}, not {self.columns_.max() + 1}"
             )
         members = self._members(table)
-        z = self._common(logits)
         parts = zip(self.places_.tolist(), self.ranges_.tolist(), self.steps_.tolist(), strict=True)
         for (k, group), (low, high), step in parts:
             move(z, Round(k, group, low, high, step), members[:, group])
-        return softmax(z).astype(logits.dtype), logits
+        return z
 
     def _members(self, table: NDArray[Any]) -> Mask:
         """Return which rows are in which groups: (n, G)."""
