@@ -41,6 +41,7 @@ from .validation import (
     is_first_of_two,
     is_one_score,
     says_nothing,
+    shape_of,
 )
 from .validation.saturation import (
     count_zeros,
@@ -401,7 +402,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     def _scores_to_map(self, scores: Any) -> Scores:
         check_is_fitted(self, "fit_report_")
         order = self._order(column_names(scores))
-        shape = getattr(scores, "shape", ())
+        shape = shape_of(scores)
         if len(shape) == 2 and shape[1] > 1 and shape[0]:
             self._refuse_other_width(shape, shape[1])
         valid = self._read(scores, self.classes_)

@@ -20,10 +20,9 @@ from typing import Any
 import numpy as np
 
 from .errors import InvalidInput
-from .parameters import AnyOf, Number
+from .parameters import MOST, AnyOf, Number
 
 Sizes = dict[str, int]
-MOST = 1e30  # of a number that was learnt: products with scores stay finite in either precision
 TEMPERATURE = Number(1e-120, 1e120)  # both it and one over it times a score are finite
 _KINDS = {"f": "numbers", "i": "integers", "b": "truth values"}
 
@@ -70,8 +69,8 @@ class Values:
         """Return what is wrong with a value, or nothing; learn sizes that were not known."""
         if not isinstance(value, np.ndarray) or value.dtype.kind != self.kind or value.dtype.itemsize > 8:
             return f"it must be an array of {_KINDS[self.kind]}"
-        if self.kind == "i" and value.dtype.itemsize < 4:  # sums of small ones overflow
-            return "its integers must have 32 or 64 bits"
+        if self.kind in "if" and value.dtype.itemsize < 4:  # sums of small ones overflow, and are off by more than 1e-4
+            return "its numbers must have 32 or 64 bits"
         if value.ndim != len(self.shape) or not all(map(_fits, value.shape, self.shape, [sizes] * value.ndim)):
             return f"its shape is {value.shape}, not ({', '.join(map(str, self.shape))})"
         return self._wrong_values(value, sizes) if value.size and self.kind != "b" else ""

@@ -11,6 +11,9 @@ import numpy as np
 
 from .errors import InvalidInput
 
+MOST = 1e30  # of a strength, a scale or a number that was learnt: products with scores stay finite in either precision
+_PIECES = 10**6  # bins, knots or folds that can be asked for: each costs memory, and has no row of its own beyond
+
 
 def is_one_of(value: Any, allowed: Iterable[Any]) -> bool:
     """Tell whether a value of any type is one of a few words, numbers or None; an array is none of them."""
@@ -51,8 +54,8 @@ class Number:
 
     def accepts(self, value: Any) -> bool:
         """Tell whether the value is a number inside."""
-        if not isinstance(value, numbers.Real) or isinstance(value, (bool, np.bool_)):
-            return False
+        if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool):
+            return False  # also of fractions, which kernels cannot read
         try:
             number = float(value)
         except OverflowError:  # a whole number beyond all floats
@@ -75,25 +78,36 @@ class Number:
 
 @dataclass(frozen=True)
 class Integer:
-    """A whole number of at least ``low``."""
+    """A whole number of at least ``low``, and of at most ``high`` where there is a limit."""
 
     low: int = 0
+    high: int | None = None
 
     def accepts(self, value: Any) -> bool:
         """Tell whether the value is an integer that is large enough."""
-        return (
-            isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_)) and int(value) >= self.low
-        )
+        if not isinstance(value, numbers.Integral) or isinstance(value, (bool, np.bool_)):
+            return False
+        return self.low <= int(value) and (self.high is None or int(value) <= self.high)
 
     @property
     def allowed(self) -> str:
         """What is accepted, in words."""
-        return f"an integer of at least {self.low}"
+        most = "" if self.high is None else f", and at most {self.high:,}"
+        return f"an integer of at least {self.low}{most}"
 
     @property
     def bad(self) -> list[Any]:
         """Values that must be refused."""
-        return [self.low - 1, self.low + 0.5, "many", True]
+        return [self.low - 1, self.low + 0.5, "many", True, *([] if self.high is None else [self.high + 1])]
+
+
+AMOUNT = Number(0, MOST)
+SCALE = Number(1 / MOST, MOST)  # one over it is finite as well
+
+
+def count_from(low: int) -> Integer:
+    """Return the constraint of a number of pieces: bins, knots, folds."""
+    return Integer(low, _PIECES)
 
 
 def generator(random_state: Any, *more: int) -> np.random.Generator:

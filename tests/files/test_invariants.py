@@ -141,6 +141,11 @@ def test_a_missing_attribute_is_refused(files, tmp_path):
         read(tmp_path, forged(files["ts"], lambda m: m["state"].pop("temperature_")))
 
 
+def test_a_number_of_rows_that_is_missing_is_refused(files, tmp_path):
+    with pytest.raises(FileProblem, match="how many rows"):
+        read(tmp_path, forged(files["ts"], lambda m: m["state"].pop("n_samples_")))
+
+
 @pytest.mark.parametrize("name", ["irova", "irova-ets", "imax"])
 def test_parts_that_are_not_fitted_are_refused(files, tmp_path, name):
     def change(tree):
@@ -179,6 +184,7 @@ def test_a_report_that_is_none_is_refused(files, tmp_path):
         (Values("n", kind="i"), np.array([1]), np.array([1.0])),
         (Values("n", kind="i"), np.array([1], dtype=np.int32), np.array([1], dtype=np.int16)),
         (Values("n", kind="i"), np.array([1]), np.array([1], dtype=np.uint64)),
+        (Values("n"), np.array([1.0], dtype=np.float32), np.array([1.0], dtype=np.float16)),
         (Values("K", "K+1"), np.zeros((3, 4)), np.zeros((3, 3))),
         (Values(3), np.zeros(3), [0.0, 0.0, 0.0]),
         (Values("n", kind="b"), np.array([True]), np.array([1])),

@@ -108,7 +108,8 @@ def test_sharing(problem):
 
 
 @pytest.mark.parametrize(
-    "share", [[[0, 1], [2, 3]], [[0, 1, 2, 3, 4, 4]], [[0, 1, 2, 3, 9]], "some", [[], [0, 1, 2, 3, 4]]]
+    "share",
+    [[[0, 1], [2, 3]], [[0, 1, 2, 3, 4, 4]], [[0, 1, 2, 3, 9]], "some", [[], [0, 1, 2, 3, 4]], 3, np.array(1)],
 )
 def test_wrong_groups_are_refused(problem, share):
     with pytest.raises(InvalidInput, match="share"):

@@ -1,5 +1,7 @@
 """Public functions called with what is no answer to their question: a CalibrantError, and no exception of others."""
 
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -125,3 +127,82 @@ def test_labels_of_a_model_are_refused_in_words():
 
     with pytest.raises(CalibrantError, match="y cannot be read"):
         calibrant.CalibratedModel(LogisticRegression()).fit(Z, 3)
+
+
+@pytest.mark.parametrize("kind", ["M8[s]", "m8[s]", [("a", "f8")]], ids=str)
+def test_dates_durations_and_records_are_no_numbers(kind):
+    with pytest.raises(CalibrantError, match="must hold numbers"):
+        calibrant.make("ts").fit(Z, Y).predict_proba(np.zeros((4, 3), dtype=kind))
+    with pytest.raises(CalibrantError, match="must hold numbers"):
+        calibrant.make("ts").fit(Z, Y, sample_weight=np.ones(40, dtype="i8").view("M8[s]"))
+
+
+@pytest.mark.parametrize("operator", [calibrant.ByGroup, calibrant.Multicalibrated])
+def test_groups_are_read_as_any_array_is(operator):
+    torch = pytest.importorskip("torch")
+    names = np.arange(40) % 3
+    fitted = operator(calibrant.make("ts")).fit(Z, Y, 1.0, groups=names)
+    given = torch.tensor(names.astype(float), requires_grad=True)
+    other = operator(calibrant.make("ts")).fit(Z, Y, groups=given)
+    np.testing.assert_array_equal(other.predict_proba(Z, groups=given), fitted.predict_proba(Z, groups=names))
+    with pytest.raises(CalibrantError, match="groups"):
+        operator(calibrant.make("ts")).fit(Z, Y, groups=[[1, 2], [3]] * 20)
+
+
+def test_truth_values_that_are_not_known_name_no_group():
+    with pytest.raises(CalibrantError, match="without a name"):
+        calibrant.ByGroup(calibrant.make("ts")).fit(Z, Y, groups=pd.Series([True, None] * 20, dtype="boolean"))
+
+
+@pytest.mark.parametrize("edges", [["a"], [[1], [1, 2]], [1j], np.array(object())], ids=str)
+def test_edges_that_are_no_numbers_are_refused(edges):
+    with pytest.raises(CalibrantError, match="edges"):
+        calibrant.Binning(edges).fit(P, E)
+
+
+@pytest.mark.parametrize("classes", [[[1], [1, 2]], ["a", "b"], ["a", "a", "b"]], ids=str)
+def test_classes_of_many_labels_name_each_column_once(classes):
+    with pytest.raises(CalibrantError, match="classes"):
+        calibrant.MultiLabel(calibrant.PlattScaling(), classes=classes).fit(Z, np.eye(3)[Y])
+
+
+def test_scores_of_many_labels_are_no_larger_than_those_of_one():
+    with pytest.raises(CalibrantError, match="too large"):
+        calibrant.MultiLabel(calibrant.PlattScaling()).fit(Z * 1e300, np.eye(3)[Y])
+
+
+NUMERIC = [
+    (kind, name)
+    for kind in (
+        calibrant.BayesianBinning,
+        calibrant.Binning,
+        calibrant.BinwiseTemperatureScaling,
+        calibrant.GaussianProcessCalibration,
+        calibrant.Hoki,
+        calibrant.Isotonic,
+        calibrant.LogitSpline,
+        calibrant.OrderPreservingScaling,
+        calibrant.PlattScaling,
+        calibrant.QuadraticScaling,
+        calibrant.SplineCalibration,
+        calibrant.VectorScaling,
+        calibrant.VennAbers,
+    )
+    for name, check in kind._constraints.items()
+    if check.accepts(3)
+]
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+@pytest.mark.parametrize("value", [10**400, 2**63, 1e308, 5e-324, 1e30, 1e-30, Fraction(1, 3), Fraction(7, 1)], ids=str)
+@pytest.mark.parametrize(("kind", "name"), NUMERIC)
+def test_numbers_of_any_size_are_refused_or_fitted_with(kind, name, value):
+    scores, y = (
+        (Z, Y) if kind.__module__.startswith("calibrant.maps.scaling") or kind is calibrant.Hoki else (Z[:, 0], E)
+    )
+    try:
+        p = kind(**{name: value}).fit(scores, y).predict_proba(scores)
+    except CalibrantError:
+        return
+    assert np.isfinite(p).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1, atol=1e-6)

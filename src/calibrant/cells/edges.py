@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ..errors import InvalidInput
 from ..parameters import AnyOf, Integer, OneOf
 from ..types import Array, Floats, Integers
+from ..validation.arrays import as_array, as_float
 from .fine import FineCells
 from .imax import imax
 from .pairs import Pairs
@@ -108,7 +109,7 @@ def imax_edges(scores: Array, bins: int, weights: Array | None = None) -> Edges:
 
 def given(edges: Any) -> Edges:
     """Check edges that a user gave: increasing, from 0 to 1 (interior edges alone are completed)."""
-    array = np.asarray(edges, dtype=np.float64)
+    array = as_float(as_array(edges, "edges")[0], "edges").astype(np.float64)
     if array.ndim != 1 or not np.isfinite(array).all() or (np.diff(array) < 0).any():
         raise InvalidInput("edges must be one increasing row of numbers", seen=repr(edges), allowed="0 … 1")
     if len(array) and (array[0] < 0 or array[-1] > 1):

@@ -114,6 +114,8 @@ def _check(fitted: Any) -> None:
         raise FileProblem("n_features_in_ and classes_ contradict one another", seen=f"{columns} and {len(classes)}")
     if fitted._sums_to_one and len(classes) < 2:
         raise FileProblem("a map has at least two classes", seen=str(len(classes)))
+    if not hasattr(fitted, "n_samples_"):
+        raise FileProblem("it does not say how many rows its map was fitted on")
     if columns > _MOST_COLUMNS:
         raise FileProblem("n_features_in_ is larger than any map's", seen=str(columns))
     line = np.linspace(-3.0, 3.0, columns)

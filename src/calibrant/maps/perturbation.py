@@ -19,7 +19,7 @@ from ..fits.report import FitReport
 from ..formulas import Term
 from ..invariants import Optional, Values
 from ..metrics import calibration_error_bound
-from ..parameters import AnyOf, Integer, Number, OneOf
+from ..parameters import AnyOf, Integer, Number, OneOf, count_from
 from ..passes import Block, Data
 from ..threads import get_threads
 from ..traits import Traits
@@ -88,8 +88,8 @@ class Hoki(Calibrator):
     _traits = Traits("perturbation", "nothing", "top label", "bins", sees="sample")
     _labels_of_its_own = True
     _constraints: ClassVar[Mapping[str, Any]] = {
-        "transformations": AnyOf(OneOf(None), Integer(1)),
-        "bins": Integer(1),
+        "transformations": AnyOf(OneOf(None), count_from(1)),
+        "bins": count_from(1),
         "max_iterations": Integer(1),
         "init": OneOf("accuracy", "confidence"),
         "random_state": AnyOf(OneOf(None), Integer(0)),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..errors import InvalidInput
 from ..passes import Data
 from ..types import Integers
+from ..validation import as_array, plain_labels
 
 _FEW = 100  # positives below which a group of classes goes on growing, however different the priors
 _FOLDS = 5  # positives below which the folds of a cross-validation have no row of the class each
@@ -43,7 +44,7 @@ def explicit_groups(share: Sequence[Sequence[Any]], classes: NDArray[Any]) -> In
     place = {c: i for i, c in enumerate(classes.tolist())}
     groups = np.full(len(classes), -1, dtype=np.int64)
     for g, members in enumerate(share):
-        for label in np.asarray(members).ravel().tolist():
+        for label in plain_labels(as_array(members, "a group in share")[0].ravel()).tolist():
             if label not in place or groups[place[label]] >= 0:
                 raise InvalidInput(
                     "OneVsRest: the groups in share must name every class once",

@@ -43,7 +43,8 @@ class GroupedMap(Calibrator):
         """Check the rows, read the groups of so many of them, and fit the common map."""
         given = self._given(scores, y, sample_weight)
         block = given.data.rows()
-        named = groups(block.n if sample_weight is None else len(sample_weight))
+        lengths = np.shape(sample_weight)  # of rows without a weight as well, which the block has not
+        named = groups(lengths[0] if lengths else block.n)
         weights = as_weights(sample_weight, len(named))
         self.classes_, self.zero_, self.n_samples_ = given.classes, given.zero, given.data.n
         self._remember_columns(given.columns, given.data.columns)

@@ -19,7 +19,7 @@ from ..parameters import AnyOf, Instance, OneOf
 from ..passes import Block
 from ..traits import Traits
 from ..types import Array, Integers, Self
-from ..validation import as_groups
+from ..validation import as_array, as_groups
 from ._group_effects import find_effects, shifted
 from ._grouped import GroupedMap
 
@@ -136,7 +136,7 @@ class ByGroup(GroupedMap):
         return -float(rows.weight_array @ of_labels) / rows.total_weight
 
     def _corrected(self, z: Array, groups: Any) -> Array:
-        names = np.asarray(groups)
+        names, _ = as_array(groups, "groups")
         if names.shape != (len(z),):
             raise InvalidInput("groups must name one group a row", seen=f"shape {names.shape} for {len(z)} rows")
         known = {name: g for g, name in enumerate(self.names_.tolist())}
@@ -170,7 +170,7 @@ class ByGroup(GroupedMap):
             raise InvalidInput(
                 "the scores have no column of groups", seen=type(scores).__name__, allowed=repr(self.groups)
             )
-        column = np.asarray(scores[self.groups])
+        column, _ = as_array(scores[self.groups], "groups")
         rest = scores.drop(columns=self.groups) if hasattr(scores, "loc") else scores.drop(self.groups)
         return rest, column
 

@@ -22,7 +22,7 @@ from ..invariants import Fitted, Values
 from ..made import made_once
 from ..maps.scaling.temperature import TemperatureScaling, best_temperature, temperature_sums
 from ..maps.scaling.trivial import Identity, Uniform
-from ..parameters import AnyOf, Instance, Integer, OneOf
+from ..parameters import AnyOf, Instance, OneOf, count_from
 from ..passes import Data
 from ..traits import Target, Traits, most_of, weakest
 from ..types import Array, Floats
@@ -78,7 +78,7 @@ class Mixture(Composition):
     _constraints: ClassVar[Mapping[str, Any]] = {
         "weights": AnyOf(OneOf("after", "joint", "likely"), Instance((tuple,), "a tuple of numbers")),
         "loss": OneOf("nll", "brier"),
-        "cv": AnyOf(OneOf(None), Integer(2)),
+        "cv": AnyOf(OneOf(None), count_from(2)),
         "handicaps": AnyOf(OneOf(None), Instance((tuple,), "a tuple of numbers")),
     }
     weights_: Array

@@ -22,7 +22,7 @@ from ..passes import Block, Data, in_memory
 from ..scanning import Scan
 from ..traits import Traits
 from ..types import Array, Floats, Self
-from ..validation import as_matrix, as_weights, column_names, order_alike
+from ..validation import as_matrix, as_weights, column_names, known_classes, of_sensible_size, order_alike
 from ._lift import Lift
 
 
@@ -113,7 +113,7 @@ class MultiLabel(Lift):
         odds = np.clip(odds, *self.range_.astype(odds.dtype))
         self._remember_columns(names, odds.shape[1])
         self.n_samples_ = len(odds)
-        self.classes_ = np.arange(odds.shape[1]) if self.classes is None else np.asarray(self.classes)
+        self.classes_ = np.arange(odds.shape[1]) if self.classes is None else known_classes(self.classes, odds.shape[1])
         self.labelled_ = (~np.isnan(outcomes)).sum(axis=0)
         groups = [range(odds.shape[1])] if self.share == "all" else [[k] for k in range(odds.shape[1])]
         found = [self._fitted(odds[:, list(own)], outcomes[:, list(own)], weights) for own in groups]
@@ -173,7 +173,8 @@ class MultiLabel(Lift):
         if np.isnan(values).any():
             raise InvalidInput("scores contains NaN", seen=f"row {int(np.isnan(values).any(axis=1).argmax())}")
         if self.inputs == "logits":
-            return values
+            largest = float(np.max(np.abs(values), initial=0.0, where=np.isfinite(values)))
+            return of_sensible_size(values, largest, "scores")
         if (values < 0).any() or (values > 1).any():
             raise InvalidInput(
                 "scores are not probabilities",

@@ -13,9 +13,10 @@ from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from ..fits.judge import tell
 from ..invariants import Anything, Fitted, Values
-from ..parameters import Instance, Integer, Number
+from ..parameters import Instance, Number, count_from
 from ..traits import Traits
 from ..types import Array, Integers, Mask, Self
+from ..validation import as_array
 from ._boosting import Round, boost, mean_loss, move
 from ._grouped import GroupedMap
 
@@ -68,7 +69,7 @@ class Multicalibrated(GroupedMap):
     }
     _constraints: ClassVar[Mapping[str, Any]] = {
         "map": Instance((Calibrator,), 'a calibrator, such as make("platt")'),
-        "cells": Integer(1),
+        "cells": count_from(1),
         "level": Number(0, 1, open_low=True),
     }
     columns_: Integers
@@ -159,11 +160,11 @@ def _columns(groups: Any, n: int) -> NDArray[Any]:
     """Return the values of each column as text, (n, C)."""
     if groups is None:
         raise InvalidInput("Multicalibrated needs the groups of each row", hint="pass groups, a column or several")
-    table = np.asarray(groups)
+    table, _ = as_array(groups, "groups")
     table = table[:, None] if table.ndim == 1 else table
     if table.ndim != 2 or len(table) != n or not table.shape[1]:
         raise InvalidInput("groups must have a value a row in each column", seen=f"shape {table.shape} for {n} rows")
     try:
         return table.astype(str)
-    except ValueError as error:  # bytes
+    except (TypeError, ValueError) as error:  # records, bytes
         raise InvalidInput("groups cannot be read as text", seen=str(error)[:80]) from error

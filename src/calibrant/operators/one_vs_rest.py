@@ -250,7 +250,8 @@ class OneVsRest(Lift):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if isinstance(self.share, str) and self.share not in ("none", "all", "prior"):
+        named = isinstance(self.share, str) and self.share in ("none", "all", "prior")
+        if not named and not isinstance(self.share, (list, tuple)) and not getattr(self.share, "ndim", 0):
             raise InvalidInput(
                 "OneVsRest: share is not valid",
                 seen=repr(self.share),

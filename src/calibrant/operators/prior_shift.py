@@ -17,7 +17,7 @@ from ..fits.report import FitReport
 from ..formulas import Term
 from ..formulas import log_softmax as log_softmax_formula
 from ..invariants import ANY, Fitted, Values
-from ..parameters import Instance, Number
+from ..parameters import AMOUNT, Instance, Number
 from ..passes import Block, Data
 from ..traits import Traits
 from ..types import Array, Floats, Self
@@ -75,7 +75,7 @@ class PriorShift(Calibrator):
     _learnt = ("map_", "slope_", "bias_", "priors_")
     _state: ClassVar[Mapping[str, Any]] = {
         "map_": Fitted(),
-        "slope_": Number(0, 1e30),
+        "slope_": AMOUNT,
         "bias_": Values("K"),
         "source_priors_": Values("K", low=1e-300, high=1, total=1),
         "priors_": Values("K", low=0, high=1, total=1),
@@ -87,7 +87,7 @@ class PriorShift(Calibrator):
     }
     _constraints: ClassVar[Mapping[str, Any]] = {
         "map": Instance((Calibrator,), 'a calibrator, such as make("platt")'),
-        "pseudo_count": Number(0),
+        "pseudo_count": AMOUNT,
         "level": Number(0, 1),
     }
     map_: Calibrator

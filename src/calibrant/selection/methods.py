@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..calibrator import Calibrator
@@ -54,8 +54,11 @@ def pick_methods(methods: Methods, n: int, k: int, embeddings: bool, random_stat
         picked = [name for name in names() if name not in missing]
     elif isinstance(methods, str) and methods in ("default", "fast"):
         picked = default_methods(n, k) if methods == "default" else fast_methods(n, k)
-    if not isinstance(picked, Iterable):
-        raise InvalidInput("methods cannot be read", seen=type(picked).__name__, allowed="a word, or a list of maps")
+    try:
+        picked = list(picked)
+    except (TypeError, RuntimeError) as error:  # arrays without a dimension say that they can be walked through
+        allowed = "a word, or a list of maps"
+        raise InvalidInput("methods cannot be read", seen=type(picked).__name__, allowed=allowed) from error
     return dict(_named(one, random_state) for one in ("identity", *picked))
 
 

@@ -8,15 +8,16 @@ from .arrays import (
     as_weights,
     column_names,
     is_one_score,
+    shape_of,
     simplex_tolerance,
 )
 from .columns import column_order, order_alike, order_of, ordered_like, says_nothing
 from .event import class_named, is_first_of_two
-from .labels import as_groups, as_labels, refuse_missing
+from .labels import as_groups, as_labels, known_classes, plain_labels, refuse_missing
 from .one_score import ScoreColumn, as_score_column
 from .probabilities import Probabilities, as_probabilities, as_probabilities_of, label_hits, refuse_swapped
 from .saturation import floored
-from .scores import Scores, as_embeddings, as_scores, as_second
+from .scores import Scores, as_embeddings, as_scores, as_second, of_sensible_size
 
 __all__ = [
     "BFLOAT16_ROUNDING",
@@ -41,12 +42,16 @@ __all__ = [
     "floored",
     "is_first_of_two",
     "is_one_score",
+    "known_classes",
     "label_hits",
+    "of_sensible_size",
     "order_alike",
     "order_of",
     "ordered_like",
+    "plain_labels",
     "refuse_missing",
     "refuse_swapped",
     "says_nothing",
+    "shape_of",
     "simplex_tolerance",
 ]

@@ -63,7 +63,7 @@ def as_array(values: Any, name: str) -> tuple[NDArray[Any], tuple[Any, ...] | No
 def _read_array(values: Any, name: str) -> tuple[NDArray[Any], tuple[Any, ...] | None]:
     if values is None:
         raise InvalidInput(f"{name} is missing", seen="None", allowed="an array, a frame or a tensor")
-    if hasattr(values, "detach"):
+    if hasattr(values, "detach") and hasattr(values, "cpu"):
         return _of_tensor(values, name), None
     if hasattr(values, "toarray") and hasattr(values, "nnz"):
         raise InvalidInput(
@@ -98,6 +98,15 @@ def _as_they_came(array: NDArray[Any], values: Any) -> NDArray[Any]:
     """Return a list in words as NumPy reads it; where it holds other things too, as what they are: NaN is no word."""
     others = any(not isinstance(value, str) for value in values)
     return np.array(values, dtype=object) if others else array
+
+
+def shape_of(values: Any) -> tuple[int, ...]:
+    """Return the shape that an array or a frame says it has, before it is read; none where it says no such thing."""
+    try:
+        shape = values.shape
+    except (AttributeError, RuntimeError):  # a nested tensor
+        return ()
+    return shape if isinstance(shape, tuple) and all(isinstance(length, int) for length in shape) else ()
 
 
 def column_names(values: Any) -> tuple[Any, ...] | None:
@@ -143,6 +152,8 @@ def as_float(array: NDArray[Any], name: str) -> Floats:
         if array.dtype.kind == "O" and (missing := _missing(array)).any():
             array = np.where(missing, np.nan, array)  # which is refused by its row where numbers are looked at
         try:
+            if array.dtype.kind in "mMV":
+                raise TypeError("dates, durations and records are none")
             with np.errstate(over="ignore"):  # what is too large for a double is infinite, and refused as that
                 array = array.astype(np.float64)
         except (TypeError, ValueError, OverflowError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import re
 from typing import Any
 
@@ -35,7 +36,7 @@ def as_labels(
         columns, k = None, len(np.unique(labels)) if classes is None else len(as_array(classes, "classes")[0])
         classes = np.unique(labels) if classes is None else classes
     if classes is not None:
-        known = _known_classes(classes, k)
+        known = known_classes(classes, k)
         _refuse_contradiction(known, columns)
         return _positions(labels, known, name), known
     refuse_twice(columns or ())
@@ -82,7 +83,7 @@ def as_groups(given: Any, n: int, name: str = "groups") -> tuple[Integers, NDArr
     if array.dtype.kind == "f" and np.isnan(array).any():
         raise InvalidInput(f"{name} contains NaN", seen=f"row {int(np.isnan(array).argmax())}")
     if array.dtype.kind == "O":
-        if missing := [i for i, value in enumerate(array.tolist()) if value is None or value != value]:
+        if missing := [i for i, value in enumerate(array.tolist()) if _is_missing(value)]:
             raise InvalidInput(f"{name} has rows without a name", seen=f"row {missing[0]}")
         array = array.astype(str) if len({type(value) for value in array.tolist()}) > 1 else array
     try:
@@ -94,8 +95,9 @@ def as_groups(given: Any, n: int, name: str = "groups") -> tuple[Integers, NDArr
     return places.astype(np.int64), names
 
 
-def _known_classes(classes: Any, k: int) -> NDArray[Any]:
-    known = _plain(as_array(classes, "classes")[0])
+def known_classes(classes: Any, k: int) -> NDArray[Any]:
+    """Return the classes that a user gave, one a column; others are refused."""
+    known = plain_labels(as_array(classes, "classes")[0])
     if known.ndim != 1 or len(known) != k or len(set(known.tolist())) != k:
         raise InvalidInput(
             "classes must name each column of the scores once",
@@ -121,7 +123,7 @@ def _named_classes(labels: NDArray[Any], columns: tuple[Any, ...]) -> NDArray[An
     """The classes that a frame's columns name, where every label is one of them."""
     distinct = set(labels.tolist())
     if distinct <= set(columns):
-        return _plain(np.array(columns, dtype=object))
+        return plain_labels(np.array(columns, dtype=object))
     truth = _named_truth(labels, [str(c) for c in columns])
     if truth is not None:
         return truth
@@ -198,7 +200,7 @@ def _label_array(y: Any, n: int, name: str) -> NDArray[Any]:
         )
     refuse_missing(labels, name)
     if labels.dtype.kind == "O":
-        labels = _plain(labels)
+        labels = plain_labels(labels)
     return _whole_numbers(labels, name) if labels.dtype.kind == "f" else labels
 
 
@@ -207,11 +209,17 @@ def refuse_missing(labels: NDArray[Any], name: str) -> None:
     if labels.dtype.kind not in "OM":
         return
     for row, label in enumerate(labels.astype(object).tolist()):
-        if label is None or type(label).__name__ in ("NAType", "NaTType") or label != label:
+        if _is_missing(label):
             raise InvalidInput(f"{name} has missing labels", seen=f"{label!r} in row {row}", hint="drop these rows")
 
 
-def _plain(labels: NDArray[Any]) -> NDArray[Any]:
+def _is_missing(value: Any) -> bool:
+    """Tell whether a value is None, NaN, or what pandas writes where nothing is."""
+    unequal = isinstance(value, numbers.Number) and value != value
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or unequal
+
+
+def plain_labels(labels: NDArray[Any]) -> NDArray[Any]:
     """Objects that are all strings, all booleans or all numbers, as an array of that kind; others are refused."""
     if labels.dtype.kind != "O" or labels.ndim == 0:
         return labels

@@ -55,7 +55,7 @@ def as_scores(values: Any, inputs: str, name: str = "scores") -> Scores:
     tolerance = simplex_tolerance(values)
     *findings, largest = _core.scan(array, tolerance, get_threads())
     _refuse_not_finite(array, findings, name)
-    array = _of_sensible_size(array, largest, name)
+    array = of_sensible_size(array, largest, name)
     if inputs == "probabilities":
         if findings[4] >= 0 and not vector:
             array = held_inside(array)
@@ -87,10 +87,10 @@ def as_embeddings(values: Any, name: str = "embeddings") -> Scores:
     if findings[0] >= 0 or findings[1] >= 0 or findings[2] >= 0:
         row = max(findings[:3])
         raise InvalidInput(f"{name} contains NaN or infinity", seen=f"row {row}", allowed="finite values")
-    return Scores(_of_sensible_size(array, largest, name, _MOST_OF_EMBEDDINGS), columns, False, array.shape)
+    return Scores(of_sensible_size(array, largest, name, _MOST_OF_EMBEDDINGS), columns, False, array.shape)
 
 
-def _of_sensible_size(array: Floats, largest: float, name: str, limits: Mapping[str, float] = MOST) -> Floats:
+def of_sensible_size(array: Floats, largest: float, name: str, limits: Mapping[str, float] = MOST) -> Floats:
     """Refuse numbers whose differences or products would overflow; read numbers that are next to nothing as zero."""
     most = limits[array.dtype.char]
     if largest > most:

@@ -12,7 +12,7 @@ from scipy.special import betaln, expit, softmax
 from ...cells.fine import FineCells
 from ...fits.report import FitReport
 from ...invariants import Values
-from ...parameters import Integer, Number
+from ...parameters import SCALE, count_from
 from ...traits import Traits
 from ...types import Array, Integers
 from .base import Learnt
@@ -61,7 +61,7 @@ class BayesianBinning(TableMap):
         "weights_": Values("models", low=0, high=1),
     }
     _traits = Traits("binary", "nothing", "each class", "bins", sees="cells")
-    _constraints: ClassVar[Mapping[str, Any]] = {"strength": Number(0.0, open_low=True), "models": Integer(1)}
+    _constraints: ClassVar[Mapping[str, Any]] = {"strength": SCALE, "models": count_from(1)}
     bins_: Integers
     weights_: Array
 

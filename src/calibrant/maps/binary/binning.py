@@ -19,7 +19,7 @@ from ...cells.information import partition_information
 from ...cells.partition import optimal_partition
 from ...fits.report import FitReport
 from ...invariants import Values
-from ...parameters import AnyOf, Instance, Integer, Number, OneOf
+from ...parameters import AMOUNT, AnyOf, Instance, Integer, OneOf, count_from
 from ...passes import Data
 from ...traits import Traits, most_of
 from ...types import Array, Integers
@@ -93,9 +93,9 @@ class Binning(TableMap):
             OneOf("equal_mass", "equal_width", "imax", "mi", "kmeans"),
             Instance((list, tuple, np.ndarray), "an array of edges in [0, 1]"),
         ),
-        "bins": Integer(1),
+        "bins": count_from(1),
         "representatives": AnyOf(OneOf("frequency", "mean_score"), Instance((Calibrator,), "a calibrator")),
-        "smoothing": Number(0.0),
+        "smoothing": AMOUNT,
         "monotone": OneOf(True, False),
         "affine": OneOf(True, False),
         "random_state": Integer(0),

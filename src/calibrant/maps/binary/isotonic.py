@@ -15,7 +15,7 @@ from ...cells.fine import FineCells
 from ...fits.judge import mean_losses
 from ...fits.report import FitReport
 from ...invariants import Values
-from ...parameters import Number, OneOf
+from ...parameters import AMOUNT, Number, OneOf
 from ...passes import Data, in_memory
 from ...traits import Traits
 from ...types import Array, Floats, Integers
@@ -71,7 +71,7 @@ class Isotonic(BinaryMap):
         "strict": OneOf(True, False),
         "epsilon": Number(0, 0.5, open_low=True),
         "interpolate": OneOf(True, False),
-        "smoothing": Number(0),
+        "smoothing": AMOUNT,
     }
     _learnt = ("values_",)
     knots_: Floats

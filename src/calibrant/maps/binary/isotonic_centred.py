@@ -12,7 +12,7 @@ from ... import _core
 from ...cells.fine import FineCells
 from ...fits.report import FitReport
 from ...invariants import Values
-from ...parameters import Number
+from ...parameters import AMOUNT
 from ...passes import Data
 from ...traits import Traits
 from ...types import Array, Floats, Integers
@@ -51,7 +51,7 @@ class CentredIsotonic(CellMap):
         "knots_": Values("knots", low=-np.inf, high=np.inf, order="rising", finite=False),
     }
     _traits = Traits("binary", "nothing", "each class", "n", sees="cells")
-    _constraints: ClassVar[Mapping[str, Any]] = {"smoothing": Number(0)}
+    _constraints: ClassVar[Mapping[str, Any]] = {"smoothing": AMOUNT}
     _learnt = ("values_",)
     _zeros_lowest = True
     knots_: Floats

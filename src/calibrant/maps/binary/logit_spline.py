@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...cells.fine import FineCells
-from ...parameters import AnyOf, Integer, Number, OneOf
+from ...parameters import SCALE, AnyOf, Number, OneOf, count_from
 from ...traits import Traits
 from ...types import Array
 from ._natural_spline import NaturalSpline
@@ -54,8 +54,8 @@ class LogitSpline(PieceMap):
     _state: ClassVar[Mapping[str, Any]] = {**PieceMap._state, "strength_": AnyOf(OneOf(np.inf), Number(0))}
     _traits = Traits("binary", "nothing", "each class", "knots", sees="cells")
     _constraints: ClassVar[Mapping[str, Any]] = {
-        "knots": Integer(3),
-        "strength": AnyOf(OneOf("evidence"), Number(0, open_low=True)),
+        "knots": count_from(3),
+        "strength": AnyOf(OneOf("evidence"), SCALE),
         "monotone": OneOf(True, False),
         "clip": Number(0, 700, open_low=True),
         "smooth_targets": SMOOTHING,

@@ -10,7 +10,7 @@ import numpy as np
 from ...arrays import weighted_quantiles
 from ...cells.fine import FineCells
 from ...invariants import Values
-from ...parameters import Number, OneOf
+from ...parameters import AMOUNT, Number, OneOf
 from ...traits import Traits
 from ...types import Array
 from ._regression import SMOOTH, SMOOTHING, CellRegression, smooth_outcomes
@@ -53,7 +53,7 @@ class QuadraticScaling(PieceMap):
     _state: ClassVar[Mapping[str, Any]] = {**PieceMap._state, "coefficients_": Values(3)}
     _traits = Traits("binary", "nothing", "each class", "3", sees="cells")
     _constraints: ClassVar[Mapping[str, Any]] = {
-        "strength": Number(0),
+        "strength": AMOUNT,
         "monotone": OneOf(True, False),
         "clip": Number(0, 700, open_low=True),
         "smooth_targets": SMOOTHING,

@@ -13,7 +13,7 @@ from scipy.special import expit
 from ...cells.fine import FineCells
 from ...fits.report import FitReport
 from ...invariants import Values
-from ...parameters import Integer, OneOf
+from ...parameters import OneOf, count_from
 from ...traits import Traits
 from ...types import Array, Floats, Integers
 from .base import BinaryMap, Learnt
@@ -58,7 +58,7 @@ class SplineCalibration(CellMap):
         "scores_": Values("scores", low=-np.inf, high=np.inf, order="rising", finite=False),
     }
     _traits = Traits("binary", "nothing", "each class", "knots", sees="cells")
-    _constraints: ClassVar[Mapping[str, Any]] = {"knots": Integer(2), "along": OneOf("deviation", "rank")}
+    _constraints: ClassVar[Mapping[str, Any]] = {"knots": count_from(2), "along": OneOf("deviation", "rank")}
     scores_: Floats
     values_: Array
 

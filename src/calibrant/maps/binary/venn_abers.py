@@ -14,7 +14,7 @@ from ...cells.fine import FineCells
 from ...errors import InvalidInput
 from ...fits.report import FitReport
 from ...invariants import Values
-from ...parameters import AnyOf, Integer, Number, OneOf
+from ...parameters import SCALE, AnyOf, OneOf, count_from
 from ...passes import Data
 from ...traits import Traits
 from ...types import Array, Floats, Integers
@@ -60,9 +60,9 @@ class VennAbers(TableMap):
     }
     _traits = Traits("binary", "nothing", "each class", "n", sees="cells")
     _constraints: ClassVar[Mapping[str, Any]] = {
-        "folds": AnyOf(OneOf(None), Integer(2)),
+        "folds": AnyOf(OneOf(None), count_from(2)),
         "loss": OneOf("nll", "brier"),
-        "unit": Number(0, open_low=True),
+        "unit": SCALE,
     }
     _zeros_lowest = True
     lower_: Array

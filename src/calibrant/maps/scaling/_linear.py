@@ -15,7 +15,7 @@ from ...fits.priors import Prior, structured
 from ...fits.problem import Point
 from ...fits.report import FitReport
 from ...invariants import TEMPERATURE, Values
-from ...parameters import AnyOf, Number, OneOf
+from ...parameters import AMOUNT, AnyOf, Number, OneOf
 from ...passes import Data
 from ...types import Array
 from ._frame import Frame
@@ -23,7 +23,7 @@ from ._linear_stack import LinearMap
 from ._problem import LinearProblem, small_products
 from .temperature import best_temperature
 
-STRENGTH = AnyOf(OneOf("evidence", "cv"), Number(0.0))
+STRENGTH = AnyOf(OneOf("evidence", "cv"), AMOUNT)
 _PARTS = 3  # slopes, weights between classes, intercepts
 
 

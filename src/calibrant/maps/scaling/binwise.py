@@ -20,7 +20,7 @@ from ...fits.report import FitReport
 from ...fits.solvers.newton import Sums, newton
 from ...formulas import Term, log_odds
 from ...invariants import TEMPERATURE, Values
-from ...parameters import Integer, Number
+from ...parameters import Number, count_from
 from ...passes import Block, Data, Rows
 from ...threads import get_threads
 from ...traits import Traits
@@ -74,7 +74,7 @@ class BinwiseTemperatureScaling(Calibrator):
         "spread_": Number(0),
     }
     _traits = Traits("scaling", "ranking", "top label", "bins", sees="cells")
-    _constraints: ClassVar[Mapping[str, Any]] = {"bins": Integer(1)}
+    _constraints: ClassVar[Mapping[str, Any]] = {"bins": count_from(1)}
     _learnt = ("temperatures_",)
     temperatures_: Array
     edges_: Array

@@ -15,7 +15,7 @@ from ...fits.judge import estimate
 from ...fits.report import FitReport
 from ...formulas import Term
 from ...invariants import TEMPERATURE, Numbers, Optional, Values
-from ...parameters import AnyOf, Integer, Number, OneOf
+from ...parameters import SCALE, AnyOf, OneOf, count_from
 from ...passes import Block, Data
 from ...passes.statistic import Largest
 from ...threads import get_threads
@@ -81,9 +81,9 @@ class GaussianProcessCalibration(Calibrator):
     }
     _traits = Traits("scaling", "nothing", "full", "points")
     _constraints: ClassVar[Mapping[str, Any]] = {
-        "variance": AnyOf(OneOf(None), Number(0.0, open_low=True)),
-        "length": AnyOf(OneOf(None), Number(0.0, open_low=True)),
-        "points": Integer(3),
+        "variance": AnyOf(OneOf(None), SCALE),
+        "length": AnyOf(OneOf(None), SCALE),
+        "points": count_from(3),
     }
     points_: Array
     values_: Array

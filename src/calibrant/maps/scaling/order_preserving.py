@@ -14,7 +14,7 @@ from ...fits.judge import estimate
 from ...fits.report import FitReport
 from ...formulas import Term
 from ...invariants import TEMPERATURE, Numbers, Values
-from ...parameters import AnyOf, Number, OneOf
+from ...parameters import AMOUNT, SCALE, AnyOf, OneOf
 from ...passes import Data
 from ...traits import Traits
 from ...types import Floats
@@ -76,8 +76,8 @@ class OrderPreservingScaling(Calibrator):
     _traits = Traits("scaling", "ranking", "full", "32")
     _constraints: ClassVar[Mapping[str, Any]] = {
         "form": OneOf("order-invariant", "diagonal"),
-        "smoothness": AnyOf(OneOf(None), Number(0.0)),
-        "temperature": AnyOf(OneOf(None), Number(0.0, open_low=True)),
+        "smoothness": AnyOf(OneOf(None), AMOUNT),
+        "temperature": AnyOf(OneOf(None), SCALE),
     }
     temperature_: float
     slopes_: Array
