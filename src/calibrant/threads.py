@@ -17,7 +17,7 @@ from .errors import InvalidInput
 Arguments = ParamSpec("Arguments")
 Value = TypeVar("Value")
 
-_MOST = 1024  # threads that the compiled core takes
+MOST = 1024  # threads that the compiled core takes
 _chosen: int | None = None  # for the whole process
 _limit: contextvars.ContextVar[int | None] = contextvars.ContextVar("calibrant_thread_limit", default=None)
 _limits_the_blas = Lock()  # held by the one caller whose limit the BLAS has
@@ -40,17 +40,17 @@ def set_threads(threads: int | None) -> None:
     """Use this many threads in the compiled core; None goes back to the default."""
     global _chosen
     if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or not _sensible(threads)):
-        raise InvalidInput("threads must be a positive integer", seen=repr(threads), allowed=f"1 … {_MOST}, or None")
+        raise InvalidInput("threads must be a positive integer", seen=repr(threads), allowed=f"1 … {MOST}, or None")
     _chosen = threads
 
 
 def _available() -> int:
     affinity = getattr(os, "sched_getaffinity", None)
-    return min(len(affinity(0)) if affinity else (os.cpu_count() or 1), _MOST)
+    return min(len(affinity(0)) if affinity else (os.cpu_count() or 1), MOST)
 
 
 def _sensible(threads: int) -> bool:
-    return 1 <= threads <= _MOST
+    return 1 <= threads <= MOST
 
 
 def _from_environment() -> int:
@@ -58,7 +58,7 @@ def _from_environment() -> int:
     if not text:
         return 0
     if not (text.isascii() and text.isdigit() and len(text) < 9 and _sensible(int(text))):
-        raise InvalidInput("CALIBRANT_THREADS must be a positive integer", seen=repr(text), allowed=f"1 … {_MOST}")
+        raise InvalidInput("CALIBRANT_THREADS must be a positive integer", seen=repr(text), allowed=f"1 … {MOST}")
     return int(text)
 
 

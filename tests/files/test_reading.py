@@ -487,3 +487,39 @@ def test_a_scan_names_the_line_of_a_label_that_is_missing(tmp_path: Path) -> Non
     (tmp_path / "rows.csv").write_text("logit_0,logit_1,label\n" + rows)
     with pytest.raises(InvalidInput, match=r"missing labels; seen: None in line 13 of"):
         calibrant.make("ts").fit(calibrant.scan(tmp_path / "rows.csv"))
+
+
+def _odd_tables() -> dict[str, Any]:
+    """Arrow tables whose scores or labels are of a type that none of ours have."""
+    pa = pytest.importorskip("pyarrow")
+    columns = {f"logit_{name}": pa.array(LOGITS[:, i]) for i, name in enumerate("abc")}
+    labels = pa.array(["abc"[label] for label in LABELS])
+    dates = pa.array([0] * len(LABELS), pa.timestamp("s"))
+    union = pa.UnionArray.from_sparse(pa.array([0] * len(LABELS), pa.int8()), [labels])
+    return {
+        "dates": pa.table({**columns, "logit_a": dates, "label": labels}),
+        "durations": pa.table({**columns, "logit_a": dates.cast("i8").cast(pa.duration("s")), "label": labels}),
+        "union": pa.table({**columns, "label": union}),
+        "one name twice": pa.Table.from_arrays(
+            [*columns.values(), labels], names=["logit_a", "logit_a", "logit_b", "label"]
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", ["dates", "durations", "union", "one name twice"])
+def test_columns_of_odd_types_are_refused_in_words(name: str, tmp_path: Path) -> None:
+    table = _odd_tables()[name]
+    import pyarrow as pa
+
+    with pa.OSFile(str(tmp_path / "rows.arrow"), "wb") as out, pa.ipc.new_file(out, table.schema) as writer:
+        writer.write_table(table)
+    with pytest.raises(InvalidInput, match="column"):
+        files.read(tmp_path / "rows.arrow")
+    with pytest.raises(InvalidInput, match="column"):
+        calibrant.make("ts").fit(calibrant.scan(table))
+
+
+def test_a_label_that_is_an_object_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"logits": [1, 2, 3], "label": 1}\n{"logits": [3, 2, 1], "label": {}}\n')
+    with pytest.raises(InvalidInput):
+        files.read(tmp_path / "rows.jsonl")

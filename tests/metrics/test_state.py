@@ -275,7 +275,15 @@ def test_cells_that_contradict_themselves_are_refused(rows, row, value):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("weight", -1.0), ("squares", -1.0), ("shift", "1"), ("least", 9.0), ("infinite", 1e9), ("whole", 1)],
+    [
+        ("weight", -1.0),
+        ("squares", -1.0),
+        ("shift", "1"),
+        ("least", 9.0),
+        ("infinite", 1e9),
+        ("whole", 1),
+        ("third", 1e200),
+    ],
 )
 def test_moments_that_contradict_themselves_are_refused(rows, name, value):
     y, p, _ = rows

@@ -50,6 +50,12 @@ def calls(odd):
         "methods of compare": lambda: calibrant.compare(Z, Y, methods=odd, cv=2),
         "preserve of compare": lambda: calibrant.compare(Z, Y, methods=["ts"], cv=2, preserve=odd),
         "repeats of compare": lambda: calibrant.compare(Z, Y, methods=["ts"], cv=2, repeats=odd),
+        "inputs of compare": lambda: calibrant.compare(Z, Y, methods=["ts"], cv=2, inputs=odd),
+        "saturated of compare": lambda: calibrant.compare(Z, Y, methods=["ts"], cv=2, saturated=odd),
+        "also of compare": lambda: calibrant.compare(Z, Y, methods=["ts"], cv=2, also=odd),
+        "preserve_accuracy of compare": lambda: calibrant.compare(Z, Y, methods=["ts"], cv=2, preserve_accuracy=odd),
+        "sizes of compare": lambda: calibrant.compare(Z, Y, methods=["ts"], cv=2, sizes=odd),
+        "n_jobs of compare": lambda: calibrant.compare(Z, Y, methods=["ts"], cv=2, n_jobs=odd),
         "profile of measure": lambda: calibrant.measure(E, P, profile=odd),
         "confidence of measure": lambda: calibrant.measure(E, P, confidence=odd),
         "norm": lambda: metrics.ece(E, P, norm=odd),
@@ -74,8 +80,8 @@ def calls(odd):
 @pytest.mark.parametrize("name", calls(None))
 def test_strange_arguments_are_refused_in_words(strange, name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    if name == "methods of compare" and strange in ("dict", "no rows"):
-        pytest.skip("no names: the scores as they are, alone")
+    if name in ("methods of compare", "sizes of compare") and strange in ("dict", "no rows"):
+        pytest.skip("no names: the scores as they are, alone; no sizes: no curve")
     with pytest.raises(CalibrantError):
         calls(STRANGE[strange])[name]()
 
@@ -114,6 +120,21 @@ def test_groups_that_have_no_order_or_no_text_are_refused():
 def test_classes_that_are_one_object_are_refused():
     with pytest.raises(CalibrantError, match="classes"):
         metrics.ece(E, P, classes=10**400)
+
+
+@pytest.mark.parametrize("jobs", [-1, 1, 3, None])
+def test_jobs_are_a_number_of_threads_or_all(jobs):
+    found = calibrant.compare(Z, Y, methods=["ts"], cv=2, n_jobs=jobs)
+    assert found.best_ == calibrant.compare(Z, Y, methods=["ts"], cv=2).best_
+    with pytest.raises(CalibrantError, match="n_jobs"):
+        calibrant.compare(Z, Y, methods=["ts"], cv=2, n_jobs=0)
+
+
+@pytest.mark.parametrize("path", ["a\0b", "x" * 5000])
+def test_names_that_no_file_can_have_are_refused(path):
+    for asked in (calibrant.load, calibrant.files.read, calibrant.scan):
+        with pytest.raises(CalibrantError, match=r"cannot read|ending"):
+            asked(path)
 
 
 @pytest.mark.parametrize("path", ["a\0b", b"a", 3])
@@ -206,3 +227,20 @@ def test_numbers_of_any_size_are_refused_or_fitted_with(kind, name, value):
         return
     assert np.isfinite(p).all()
     np.testing.assert_allclose(p.sum(axis=1), 1, atol=1e-6)
+
+
+@pytest.mark.parametrize("weight", [1e-130, 1e-200, 5e-324])
+def test_a_row_that_weighs_next_to_nothing_weighs_nothing(weight):
+    weights = np.where(np.arange(40) == 7, weight, 1.0)
+    scores = np.where(np.arange(40) == 7, 0.99, P * 0.9)
+    found, without = (
+        calibrant.measure(E, scores, sample_weight=w, resamples=19) for w in (weights, np.where(weights < 1, 0.0, 1.0))
+    )
+    assert str(found) == str(without)
+
+
+def test_frequencies_of_next_to_no_trials_are_anything():
+    low, high = metrics.frequency_interval([1e-200, 1.0], [1e-200, 2.0])
+    np.testing.assert_allclose([low[0], high[0]], [0, 1])
+    with pytest.raises(CalibrantError, match="counts"):
+        metrics.frequency_interval([1.0], [np.nan])

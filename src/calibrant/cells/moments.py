@@ -11,6 +11,7 @@ from ..arrays import inner
 from ..errors import FileProblem, reading_state
 from ..types import Array
 
+_MOST = 1e102  # of a mean gap, a deviation and a skewness: cubes are finite, and no rows come near
 _NUMBERS = ("weight", "squares", "first", "second", "third", "shift", "infinite")  # all finite
 
 
@@ -58,7 +59,7 @@ class Moments:
         variance = max(0.0, self.second / w - gap**2)
         third = self.third / w - 3 * gap * self.second / w + 2 * gap**3
         deviation = float(np.sqrt(variance * self.rows / max(self.rows - 1, 1e-300)))
-        return deviation, third / deviation**3 if deviation > 0 else 0.0
+        return deviation, third / deviation / deviation / deviation if deviation > 0 else 0.0  # its cube may be 0
 
     def about(self, shift: float) -> Moments:
         """Return the same about another shift."""
@@ -103,9 +104,8 @@ class Moments:
             good &= 0 <= found.infinite <= found.weight and not np.isnan(found.least) and type(found.whole) is bool
             slack = 1e-9 * (abs(found.shift) + abs(found.least))
             good = good and found.mean >= found.least - slack
-            good = good and bool(
-                np.isfinite([found.first / found.weight, *found.spread]).all()
-            )  # overflows are refused
+            sizes = (found.first / found.weight, *found.spread)
+            good = good and all(abs(number) < _MOST for number in sizes)  # so are NaN and what overflows
             if not good or any(isinstance(getattr(found, name), (bool, str)) for name in (*_NUMBERS, "least")):
                 raise FileProblem("this is no sum of moments", seen="numbers that contradict each other")
             return found

@@ -51,6 +51,8 @@ def arrow_table(path: str, part: Any, first: int = 0) -> Table:
     """Return Arrow's columns, whole or a batch of rows from the row ``first`` on, as a table."""
 
     def values(column: str) -> NDArray[Any]:
+        if part.schema.names.count(column) > 1:
+            raise InvalidInput(f"{path} has two columns of one name", seen=repr(column))
         found = part.column(column)
         found = found.combine_chunks() if hasattr(found, "combine_chunks") else found
         if found.null_count:
@@ -60,6 +62,8 @@ def arrow_table(path: str, part: Any, first: int = 0) -> Table:
             return _matrix(path, column, found, first) if _is_list(found.type) else _plain(found)
         except UnicodeDecodeError as error:
             raise FileProblem(f"{path}: column {column} holds text that is none", seen=f"{error}"[:200]) from error
+        except NotImplementedError as error:  # pyarrow's is one
+            raise InvalidInput(f"{path}: column {column} cannot be read", seen=f"type {found.type}"[:200]) from error
 
     def items(column: str) -> list[Any]:
         return part.column(column).to_pylist()

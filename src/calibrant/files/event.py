@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -60,7 +60,8 @@ def column_of_event(pieces: Sequence[Piece], names: Names) -> str | None:
 def distinct_labels(pieces: Sequence[Piece]) -> list[Any]:
     """Return the labels that occur, in the order of their text."""
     values = [label for piece in pieces if piece.role == "labels" for label in piece.values.ravel().tolist()]
-    return sorted({label for label in values if label is not None and label == label}, key=str)
+    told: set[Any] = {label for label in values if isinstance(label, Hashable) and label is not None and label == label}
+    return sorted(told, key=str)
 
 
 def two_labels(pieces: Sequence[Piece], event: str) -> list[Any] | None:

@@ -153,8 +153,8 @@ def _bytes(path: str | os.PathLike[str]) -> bytes:
     try:
         with open(path, "rb") as file:
             return file.read()
-    except OSError as error:
-        raise FileProblem(f"cannot read {path}", seen=error.strerror or str(error)) from error
+    except (OSError, ValueError) as error:  # a zero byte in a name
+        raise FileProblem(f"cannot read {path!s:.200}", seen=getattr(error, "strerror", None) or str(error)) from error
     except MemoryError as error:
         raise FileProblem(f"{path} is larger than the memory") from error
 

@@ -94,8 +94,8 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Tensors]:
     try:
         with open(path, "rb") as file:
             data = file.read()
-    except OSError as error:
-        raise FileProblem(f"cannot read {path}", seen=error.strerror or str(error)) from error
+    except (OSError, ValueError) as error:  # a zero byte in a name
+        raise FileProblem(f"cannot read {path!s:.200}", seen=getattr(error, "strerror", None) or str(error)) from error
     document, tensors = unpack(data, str(path))
     if document.get("format") not in _READABLE:
         raise FileProblem(

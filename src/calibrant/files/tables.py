@@ -50,6 +50,9 @@ class Table:
         if self.block is not None:
             return self.block(columns)
         found = [self.values(column) for column in columns]
+        for column, values in zip(columns, found, strict=True):
+            if values.dtype.kind in "mM":
+                raise InvalidInput(f"{self.path}: column {column} must hold numbers", seen=str(values.dtype))
         return found[0] if len(found) == 1 else np.column_stack(found)
 
 

@@ -14,7 +14,7 @@ from ..calibrator import Calibrator
 from ..errors import CalibrantError, InvalidInput
 from ..metrics.metric import Error
 from ..metrics.table import TABLE
-from ..parameters import is_one_of
+from ..parameters import OneOf, check_value, is_one_of
 from ..scanning import Scan, refuse_beside_a_scan
 from ..threads import carried
 from ..traits import Preserves
@@ -89,7 +89,7 @@ def compare(
         Rows to fit on for a learning curve (Mix-n-Match, Figure 6).
     random_state : int
     n_jobs : int, optional
-        Folds at a time; by default the threads that calibrant may use. The result does not depend on it.
+        Folds at a time; by default, and with -1, the threads that calibrant may use. The result does not depend on it.
     progress : callable, optional
         Called with (fits done, fits in all).
 
@@ -105,7 +105,9 @@ def compare(
     >>> compare(3 * z, y, methods=["ts"]).best_
     'ts'
     """
-    exact = _is_exact(saturated)
+    check_value("inputs", inputs, OneOf(None, "logits", "probabilities"))
+    check_value("saturated", saturated, OneOf("small", "exact"))
+    exact = saturated == "exact"
     scan = scores if isinstance(scores, Scan) else None
     if scan is not None:
         _refuse_beside(y, sample_weight, embeddings, groups)
@@ -214,11 +216,13 @@ def compare_problems(
 def _further(names: str | Sequence[str]) -> list[str]:
     """Return what a comparison shows besides its own figures, each once."""
     errors = [name for name, metric in TABLE.items() if isinstance(metric, Error) and name != "calibration_error"]
-    wanted = list(dict.fromkeys([names] if isinstance(names, str) else names))
+    if not isinstance(names, (str, list, tuple)):
+        raise InvalidInput("also names figures", seen=type(names).__name__, allowed="a word, or a list of words")
+    wanted = [names] if isinstance(names, str) else list(names)
     for name in wanted:
         if not is_one_of(name, ("gain", *errors)):
             raise InvalidInput("also asks for an unknown figure", seen=repr(name), allowed=f"gain, {', '.join(errors)}")
-    return wanted
+    return list(dict.fromkeys(wanted))
 
 
 def _kept(preserve_accuracy: bool, preserve: str | None) -> Preserves:
@@ -227,6 +231,7 @@ def _kept(preserve_accuracy: bool, preserve: str | None) -> Preserves:
         raise InvalidInput("preserve is not valid", seen=repr(preserve), allowed="None, 'top label' or 'ranking'")
     if preserve == "ranking":
         return "ranking"
+    check_value("preserve_accuracy", preserve_accuracy, OneOf(True, False))
     return "top label" if preserve_accuracy or preserve == "top label" else "nothing"
 
 
@@ -259,12 +264,6 @@ class _Steps:
             self.count += 1
             if self.progress is not None:
                 self.progress(self.count, self.total)
-
-
-def _is_exact(saturated: str) -> bool:
-    if saturated not in ("small", "exact"):
-        raise InvalidInput("saturated is not valid", seen=repr(saturated), allowed="'small' or 'exact'")
-    return saturated == "exact"
 
 
 def _refuse_beside(y: Any, sample_weight: Any, embeddings: Any, groups: Any) -> None:

@@ -17,7 +17,8 @@ from ..metrics.inference.resampling import Sampling
 from ..metrics.metric import Metric
 from ..metrics.table import TABLE
 from ..metrics.views.forecasts import Forecasts, read
-from ..threads import blas_threads, carried, get_threads, thread_limit
+from ..parameters import AnyOf, Integer, OneOf, check_value
+from ..threads import MOST, blas_threads, carried, get_threads, thread_limit
 from ..types import Array, Floats, Integers
 from ..validation.saturation import masked_out
 from .problem import Problem, read_split
@@ -78,8 +79,9 @@ def answers(
 @contextmanager
 def workers(count: int | None) -> Iterator[ThreadPoolExecutor]:
     """A pool for folds; what the compiled core and BLAS may use is divided among its threads, for what is `carried`."""
+    check_value("n_jobs", count, AnyOf(OneOf(None, -1), Integer(1, MOST)))
     threads = get_threads()
-    used = count or threads
+    used = threads if count in (None, -1) else count
     share = max(1, threads // used)
     with blas_threads(share), thread_limit(share), ThreadPoolExecutor(used) as pool:
         yield pool

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -90,11 +91,15 @@ def smaller_plans(plan: Plan, given: Problem, sizes: Sequence[int], seed: int) -
     """Return the plan of each size of a learning curve: fewer rows to fit on, the same rows to judge on."""
     labels, plans = given.labels, {}
     most = min(len(split.fit) for splits in plan for split in splits)
-    for size in sorted({int(s) for s in sizes}):
-        if not 2 <= size <= most:
+    wanted: list[Any] = (
+        list(sizes) if isinstance(sizes, (list, tuple, range, np.ndarray)) and np.ndim(sizes) == 1 else [sizes]
+    )
+    for size in wanted:
+        if not Integer(2).accepts(size) or size > most:
             raise InvalidInput(
-                "sizes must be numbers of rows that there are to fit on", seen=str(size), allowed=f"2 to {most}"
+                "sizes must be numbers of rows that there are to fit on", seen=repr(size)[:80], allowed=f"2 to {most}"
             )
+    for size in sorted(set(map(int, wanted))):
         rng = generator(seed, size)
         plans[size] = [[Split(subsample(s.fit, labels, size, rng), s.judge) for s in splits] for splits in plan]
     return plans

@@ -20,6 +20,7 @@ BFLOAT16_ROUNDING = 2.0**-8
 
 # Sums of weights beyond are taken for these: see `_of_sensible_sum`.
 _LEAST_WEIGHT, _MOST_WEIGHT = 1e-20, 1e15  # in single precision too
+_NO_WEIGHT = 1e-100  # a weight below is none beside any such sum, and one over its square would overflow
 
 
 _DOUBLE, _SINGLE = np.dtype(np.float64), np.dtype(np.float32)  # the usual types, known without spelling out their names
@@ -223,10 +224,10 @@ def as_weights(sample_weight: Any, n: int, *, whole: bool = True) -> Array | Non
     if (weights == 1.0).all():
         return None
     total = float(weights.sum()) if weights.max() < 1e290 else np.inf
-    if _LEAST_WEIGHT <= total <= _MOST_WEIGHT:
-        return weights
-    if whole:
-        return _of_sensible_sum(weights)
+    if whole or _LEAST_WEIGHT <= total <= _MOST_WEIGHT:
+        weights = weights if _LEAST_WEIGHT <= total <= _MOST_WEIGHT else _of_sensible_sum(weights)
+        tiny = (weights > 0) & (weights < _NO_WEIGHT)
+        return np.where(tiny, 0.0, weights) if tiny.any() else weights
     raise InvalidInput(
         "sample_weight is too large or too small for rows that come in parts",
         seen=f"weights up to {weights.max():.3g}",

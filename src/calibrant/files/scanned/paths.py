@@ -115,7 +115,13 @@ def file_source(given: Any, names: Names, bytes_a_batch: int, spill: Any = None)
 
 
 def _expanded(given: Any) -> Sequence[str]:
-    text = os.fspath(given)
+    try:
+        return _files(os.fspath(given))
+    except OSError as error:  # a name that is too long, a directory that changes while it is read
+        raise FileProblem(f"cannot read {given!s:.200}", seen=error.strerror or str(error)) from error
+
+
+def _files(text: str) -> Sequence[str]:
     if any(c in text for c in "*?[") and not Path(text).exists():
         found = sorted(path for path in glob.glob(text, recursive=True) if Path(path).is_file())
         if not found:

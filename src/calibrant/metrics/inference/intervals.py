@@ -13,8 +13,10 @@ from scipy.special import betaincinv, ndtri
 from ...errors import InvalidInput
 from ...parameters import Integer
 from ...types import Array
+from ...validation.arrays import as_array, as_float
 
 _MOST_RESAMPLES = 100_000  # a p-value of 1e-5
+_NO_TRIALS = 1e-100  # fewer say nothing, and one over their square overflows
 
 _RATES = ("clopper-pearson", "log-normal")  # methods of figures that are no errors
 BIASED = "chance alone raises this estimate; the interval is for the true value, corrected for that"
@@ -166,10 +168,11 @@ def frequency_interval(
     >>> print(low.round(3), high.round(3))
     [0.49] [0.943]
     """
-    k, n = np.asarray(events, dtype=np.float64), np.asarray(counts, dtype=np.float64)
+    k, n = _numbers(events, "events"), _numbers(counts, "counts")
+    some = n > _NO_TRIALS
     z = deviations_of(confidence)
     if method == "wilson":
-        size = np.where(n > 0, n, 1.0)
+        size = np.where(some, n, 1.0)
         rate, spread = k / size, z * z / size
         centre = (rate + spread / 2) / (1 + spread)
         half = z * np.sqrt(np.maximum(rate * (1 - rate), 0) / size + spread / (4 * size)) / (1 + spread)
@@ -180,4 +183,11 @@ def frequency_interval(
         high = np.where(k < n, betaincinv(k + 1, np.maximum(n - k, 1e-9), 1 - tail), 1.0)
     else:
         raise InvalidInput("no such interval", seen=repr(method), allowed="'wilson' or 'clopper_pearson'")
-    return np.where(n > 0, np.clip(low, 0, 1), 0.0), np.where(n > 0, np.clip(high, 0, 1), 1.0)
+    return np.where(some, np.clip(low, 0, 1), 0.0), np.where(some, np.clip(high, 0, 1), 1.0)
+
+
+def _numbers(given: ArrayLike, name: str) -> Array:
+    found = as_float(as_array(given, name)[0], name).astype(np.float64)
+    if not np.isfinite(found).all():
+        raise InvalidInput(f"{name} must be finite numbers", seen=repr(given)[:80])
+    return found
