@@ -71,6 +71,14 @@ def calls(odd):
         "path of a report": lambda: calibrant.report(fitted, odd),
         "context of a report": lambda: calibrant.report(fitted, "never.html", odd),
         "path of an export": lambda: calibrant.export(fitted, odd),
+        "dtype of an export": lambda: calibrant.export(fitted, "never.json", dtype=odd),
+        "one score of an export": lambda: calibrant.export(fitted, "never.json", one_score=odd),
+        "columns of SQL": lambda: fitted.to_sql(odd, table="t"),
+        "dialect of SQL": lambda: fitted.to_sql(["a", "b", "c"], odd, table="t"),
+        "place of a map": lambda: calibrant.load(odd),
+        "place of a file": lambda: calibrant.files.read(odd),
+        "scores of a file": lambda: calibrant.files.read("here.csv", scores=odd),
+        "kind of a file": lambda: calibrant.files.read("here.csv", kind=odd),
         "target of an export": lambda: calibrant.export(fitted, "never.json", to=odd),
     }
 
@@ -80,6 +88,7 @@ def calls(odd):
 @pytest.mark.parametrize("name", calls(None))
 def test_strange_arguments_are_refused_in_words(strange, name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "here.csv").write_text("logit_a,logit_b,label\n1,2,a\n2,1,b\n")
     if name in ("methods of compare", "sizes of compare") and strange in ("dict", "no rows"):
         pytest.skip("no names: the scores as they are, alone; no sizes: no curve")
     with pytest.raises(CalibrantError):
@@ -122,6 +131,14 @@ def test_classes_that_are_one_object_are_refused():
         metrics.ece(E, P, classes=10**400)
 
 
+def test_one_column_that_sql_keeps_is_a_name():
+    fitted = calibrant.make("identity").fit(Z, Y)
+    one, listed = (fitted.to_sql(["a", "b", "c"], table="t", keep=keep) for keep in ("id", ["id"]))
+    assert one == listed
+    with pytest.raises(CalibrantError, match="keep"):
+        fitted.to_sql(["a", "b", "c"], table="t", keep=3)
+
+
 @pytest.mark.parametrize("jobs", [-1, 1, 3, None])
 def test_jobs_are_a_number_of_threads_or_all(jobs):
     found = calibrant.compare(Z, Y, methods=["ts"], cv=2, n_jobs=jobs)
@@ -133,8 +150,14 @@ def test_jobs_are_a_number_of_threads_or_all(jobs):
 @pytest.mark.parametrize("path", ["a\0b", "x" * 5000])
 def test_names_that_no_file_can_have_are_refused(path):
     for asked in (calibrant.load, calibrant.files.read, calibrant.scan):
-        with pytest.raises(CalibrantError, match=r"cannot read|ending"):
+        with pytest.raises(CalibrantError, match=r"cannot read|ending|no path"):
             asked(path)
+
+
+@pytest.mark.parametrize("path", ["x" * 5000, "\ud800"])
+def test_names_that_no_file_can_have_are_not_written(path):
+    with pytest.raises(CalibrantError, match="cannot write"):
+        calibrant.make("identity").fit(Z, Y).save(path)
 
 
 @pytest.mark.parametrize("path", ["a\0b", b"a", 3])

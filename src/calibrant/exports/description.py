@@ -11,6 +11,7 @@ from ..calibrator import Calibrator
 from ..errors import InvalidInput, InvalidType
 from ..formulas import Formula, Term, as_rows
 from ..formulas.functions import answered, keep_top, log1m, masked_out, read_zeros
+from ..parameters import OneOf, check_value
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +58,7 @@ def describe(calibrator: Any, one_score: bool | None = None, *, bare: bool = Fal
             "only a fitted map can be exported", seen=type(calibrator).__name__, hint="fit a map on the model's scores"
         )
     check_is_fitted(calibrator, "fit_report_")
+    check_value("one_score", one_score, OneOf(None, True, False))
     embedded = calibrator.traits.needs == "embeddings"
     one = calibrator.one_score_ if one_score is None else one_score
     if one and (embedded or calibrator.n_features_in_ != 2):

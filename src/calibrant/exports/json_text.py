@@ -10,6 +10,7 @@ import numpy as np
 
 from ..arrays import in_precision
 from ..errors import InvalidInput
+from ..parameters import is_one_of
 from ..plain import plain
 from ..types import Array
 from .description import Description, describe
@@ -35,7 +36,7 @@ def to_json(calibrator: Any, *, one_score: bool | None = None, dtype: str = "flo
         Precision of the scores that it will see: tables are searched as `predict_proba` would search them.
     golden : bool
     """
-    if dtype not in ("float32", "float64"):
+    if not is_one_of(dtype, ("float32", "float64")):
         raise InvalidInput("no such dtype", seen=repr(dtype), allowed='"float32" or "float64"')
     description = describe(calibrator, one_score)
     told = as_dict(description, dtype)

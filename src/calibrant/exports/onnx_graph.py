@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..arrays import in_precision
 from ..errors import InvalidInput, import_extra
 from ..formulas.graph import GRID, Node
+from ..parameters import is_one_of
 from ..types import Array, Integers
 from .description import Description
 
@@ -51,7 +52,7 @@ def onnx_model(
         Of the names in the graph.
     """
     onnx = import_extra("onnx", "onnx", "writing ONNX")
-    if dtype not in DTYPES or precision not in ("double", "single"):
+    if not is_one_of(dtype, DTYPES) or not is_one_of(precision, ("double", "single")):
         raise InvalidInput(
             "no such precision",
             seen=f"dtype={dtype!r}, precision={precision!r}",

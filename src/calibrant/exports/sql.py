@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..errors import InvalidInput
+from ..parameters import is_one_of
 from ..types import Floats
 from .description import describe
 from .sql_terms import DIALECTS, Columns, Dialect, SqlTerms
@@ -49,11 +50,10 @@ def to_sql(
     >>> platt.to_sql("score", dialect="duckdb")[:38]
     'case when cast(score as double) is nul'
     """
-    words = DIALECTS.get(dialect)
-    if words is None:
+    if not is_one_of(dialect, DIALECTS):
         raise InvalidInput("no such dialect", seen=repr(dialect), allowed=", ".join(DIALECTS))
-    listed = [columns] if isinstance(columns, str) or not isinstance(columns, Iterable) else list(columns)
-    for given in (*listed, *keep, *([] if table is None else [table])):
+    words, listed, kept = DIALECTS[dialect], _listed(columns), _listed(keep)
+    for given in (*listed, *kept, *([] if table is None else [table])):
         if not isinstance(given, str) or not given:
             raise InvalidInput("columns, table and keep are names in SQL", seen=repr(given)[:80], allowed="words")
     if isinstance(columns, str):
@@ -64,7 +64,15 @@ def to_sql(
             seen="table=None",
             hint='name the table: to_sql(columns, table="scores", keep=["id"])',
         )
-    return _query(calibrator, listed, words, table, list(keep))
+    return _query(calibrator, listed, words, table, kept)
+
+
+def _listed(names: Any) -> list[Any]:
+    """Return one name, or several, as a list; what is none of these is found there."""
+    try:
+        return [names] if isinstance(names, str) else list(names)
+    except (TypeError, RuntimeError):
+        return [names]
 
 
 def _expression(calibrator: Any, column: str, words: Dialect) -> str:

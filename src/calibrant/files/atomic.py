@@ -7,7 +7,7 @@ import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from ..errors import FileProblem, InvalidInput
 
@@ -31,10 +31,23 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise FileProblem(f"cannot write {path}", seen=error.strerror or str(error)) from error
 
 
-def check_target(path: str | os.PathLike[str]) -> None:
-    """Refuse a place that cannot be written to: before the work, not after it."""
+def check_path(path: Any) -> None:
+    """Refuse what names no file: a number would be taken for a file that is open already."""
     if not isinstance(path, (str, os.PathLike)) or "\0" in os.fsdecode(path):
         raise InvalidInput("this is no path of a file", seen=repr(path)[:80])
+
+
+def check_target(path: str | os.PathLike[str]) -> None:
+    """Refuse a place that cannot be written to: before the work, not after it."""
+    check_path(path)
+    try:
+        _check_target(path)
+    except (OSError, UnicodeError) as error:
+        seen = getattr(error, "strerror", None) or str(error)
+        raise FileProblem(f"cannot write {path!s:.200}", seen=seen) from error
+
+
+def _check_target(path: str | os.PathLike[str]) -> None:
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise FileProblem(f"cannot write {path}", seen="a directory", hint="name a file inside it")

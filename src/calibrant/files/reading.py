@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..errors import FileProblem, InvalidInput
+from ..parameters import is_one_of
 from .array_files import read_npy, read_npz, read_safetensors, read_torch
 from .arrow_tables import read_arrow, read_parquet
 from .assemble import assemble
+from .atomic import check_path
 from .dataset import Dataset
 from .pieces import Found, Names
 from .text_tables import read_csv, read_jsonl
@@ -89,7 +91,8 @@ def read(
     allow_torch : bool
         Read .pt files, with torch's weights-only loader.
     """
-    if kind not in _KINDS:
+    check_path(path)
+    if not is_one_of(kind, _KINDS):
         raise InvalidInput("kind is not known", seen=repr(kind), allowed='"logits" or "probs"')
     name, data = os.fspath(path), _bytes(path)
     digest = hashlib.sha256(data).hexdigest()
@@ -116,6 +119,9 @@ def read(
         several,
         known,
     )
+    for role in ("scores", "labels", "embeddings", "weights", "groups", "clusters", "part", "event"):
+        if not isinstance(given := getattr(names, role), (str, os.PathLike, type(None))):
+            raise InvalidInput(f"{role} is no name", seen=repr(given)[:80], allowed="text")
     return assemble(name, _READERS[suffix](io.BytesIO(data), name, names), names, digest)
 
 
@@ -153,7 +159,7 @@ def _bytes(path: str | os.PathLike[str]) -> bytes:
     try:
         with open(path, "rb") as file:
             return file.read()
-    except (OSError, ValueError) as error:  # a zero byte in a name
+    except (OSError, UnicodeError) as error:  # half a character in a name
         raise FileProblem(f"cannot read {path!s:.200}", seen=getattr(error, "strerror", None) or str(error)) from error
     except MemoryError as error:
         raise FileProblem(f"{path} is larger than the memory") from error

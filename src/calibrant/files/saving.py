@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import __version__
 from ..errors import CalibrantError, FileProblem
-from .atomic import replacing
+from .atomic import check_path, replacing
 from .container import pack, unpack
 from .state import Tensors, decode, encode, refuse_depth
 
@@ -91,10 +91,11 @@ def read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Tensors]:
+    check_path(path)
     try:
         with open(path, "rb") as file:
             data = file.read()
-    except (OSError, ValueError) as error:  # a zero byte in a name
+    except (OSError, UnicodeError) as error:  # half a character in a name
         raise FileProblem(f"cannot read {path!s:.200}", seen=getattr(error, "strerror", None) or str(error)) from error
     document, tensors = unpack(data, str(path))
     if document.get("format") not in _READABLE:
