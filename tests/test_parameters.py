@@ -5,7 +5,17 @@ import pytest
 
 from calibrant import TemperatureScaling
 from calibrant.errors import InvalidInput
-from calibrant.parameters import AnyOf, Instance, Integer, Number, OneOf, check_parameters
+from calibrant.parameters import (
+    AMOUNT,
+    SCALE,
+    AnyOf,
+    Instance,
+    Integer,
+    Number,
+    OneOf,
+    check_parameters,
+    count_from,
+)
 
 CONSTRAINTS = [
     (OneOf("nll", None), ["nll", None]),
@@ -13,6 +23,9 @@ CONSTRAINTS = [
     (Number(), [0, -1.5, np.float32(2)]),
     (Number(0, 1), [0, 1, 0.5, np.float64(0.1)]),
     (Number(0, open_low=True), [1e-300, 5]),
+    (AMOUNT, [0, 1e30]),
+    (SCALE, [1e-30, 1e30]),
+    (count_from(2), [2, 10**6]),
     (Integer(), [0, 3, np.int64(4)]),
     (Integer(low=2), [2, 100]),
     (Instance((str,), "a name"), ["x"]),

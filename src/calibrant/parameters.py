@@ -71,9 +71,9 @@ class Number:
     @property
     def bad(self) -> list[Any]:
         """Values that must be refused."""
-        beyond = [self.low - 1] if np.isfinite(self.low) else []
-        beyond += [self.low] if np.isfinite(self.low) and self.open_low else []
-        return [*beyond, *([self.high + 1] if np.isfinite(self.high) else []), np.nan, "many", True]
+        below, above = (end + side * (1 + abs(end)) for end, side in ((self.low, -1), (self.high, 1)))
+        ends = [below, above, *([self.low] if self.open_low else [])]
+        return [*(end for end in ends if np.isfinite(end)), np.nan, "many", True]
 
 
 @dataclass(frozen=True)
