@@ -42,6 +42,16 @@ def test_groups_that_do_not_differ_are_let_be():
     assert 3 <= raised <= 19
 
 
+def test_groups_of_blocks_with_fractional_weights_are_those_of_the_rows():
+    """A cell was one row of all its weight, and varied as one: no difference was seen."""
+    y, p, groups, _ = drawn(0, 1000, 0.9)
+    p, w = np.round(p, 2), np.random.default_rng(1).gamma(2, 1.0, 1000)
+    wanted = metrics.measure(y, p, groups=groups, sample_weight=w, resamples=19).group_findings.test
+    found = Measuring(resamples=19).update(y, p, groups=groups, sample_weight=w).finalise().group_findings.test
+    assert wanted.pvalue < 0.01
+    assert (found.statistic, found.pvalue) == pytest.approx((wanted.statistic, wanted.pvalue), rel=1e-6)
+
+
 def test_a_common_error_is_no_difference():
     raised = 0
     for seed in range(100):

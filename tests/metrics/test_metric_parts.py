@@ -336,7 +336,7 @@ def test_a_resample_draws_rows_with_their_weights(clusters):
 
 def test_cells_are_drawn_anew_as_many_rows_as_they_hold():
     """Weights of 4 a row: a cell of weight 400 is 100 rows, whose number varies by 10."""
-    part = SummedCells(np.array([[0.5], [400.0], [200.0], [1600.0]]))
+    part = SummedCells(np.array([[0.5], [400.0], [200.0], [1600.0]]), counts=False)
     other = SummedCells(np.array([[0.1, 0.9], [3.0, 1.0], [0.0, 1.0], [3.0, 1.0]]))
     rng, given = np.random.default_rng(0), CellForecasts(4, (other, part, other), {}, np.arange(2), False)
     drawn = np.array([_drawn(given, rng).cells[1].table[1:3, 0] for _ in range(2000)])

@@ -48,13 +48,13 @@ def test_line_and_in_the_large_agree_with_r(case):
         ("calibration_slope", "slope", "profile_slope", "slope_wald"),
         ("calibration_intercept", "intercept", "profile_intercept", None),
     ):
-        found = metrics.bootstrap(name, y, p)
+        found = metrics.bootstrap(name, y, p, method="profile")
         assert found.estimate == pytest.approx(r["cox"][place], abs=1e-6)
         assert (found.low, found.high) == pytest.approx(tuple(r["cox"][profile]), abs=2e-4)
         if wald:
             plain = metrics.bootstrap(name, y, p, method="wald")
             assert (plain.low, plain.high) == pytest.approx(tuple(r["cox"][wald]), abs=2e-5)
-    large = metrics.bootstrap("calibration_in_the_large", y, p)
+    large = metrics.bootstrap("calibration_in_the_large", y, p, method="profile")
     assert large.estimate == pytest.approx(r["citl"]["est"], abs=1e-6)
     assert large.standard_error == pytest.approx(r["citl"]["se"], rel=1e-5)
     assert (large.low, large.high) == pytest.approx(tuple(r["citl"]["profile"]), abs=2e-4)
@@ -184,6 +184,34 @@ def test_decisions_agree_with_dcurves(measured):
         assert found.standard_error == pytest.approx(row["se"], rel=2e-3)
         assert curve.treat_all[list(curve.thresholds).index(row["threshold"])] == pytest.approx(row["treat_all"])
         assert place < len(curve.thresholds)
+
+
+def test_a_line_that_does_not_describe_the_rows_has_the_error_of_their_residuals(rng):
+    """Of over-confident scores near 0 and 1 the shift's usual error is 1.4 times too small, and 87 % were covered."""
+    p = np.clip(rng.beta(0.1, 0.1, 3000), 1e-9, 1 - 1e-9)
+    y = (rng.random(3000) < expit(logit(p) / 2)).astype(int)
+    found = metrics.bootstrap("calibration_in_the_large", y, p)
+    mean = expit(logit(p) + found.estimate)
+    robust = np.sqrt(((y - mean) ** 2).sum()) / (mean * (1 - mean)).sum()
+    usual = metrics.bootstrap("calibration_in_the_large", y, p, method="wald")
+    assert robust > 1.3 * usual.standard_error
+    assert found.standard_error == pytest.approx(robust, rel=1e-6)
+    assert found.high - found.low == pytest.approx(2 * 1.96 * robust, rel=0.01)
+    true = metrics.bootstrap("calibration_in_the_large", (rng.random(3000) < p).astype(int), p)
+    assert true.method == "profile"
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [7, 13, 49])
+def test_scores_that_are_the_threshold_act(n, dtype):
+    """A mean of equal scores is one digit less than they are in one of two cases, and .7 is less than .7 as float32."""
+    for t in (0.1, 0.3, 0.6, 0.7, 0.9):
+        p = np.full(n, t, dtype)
+        for events in (0, n // 3, n):
+            y = (np.arange(n) < events).astype(int)
+            worth = y.mean() - (1 - y.mean()) * t / (1 - t)
+            assert metrics.net_benefit(y, p, t) == pytest.approx(worth)
+            assert metrics.recalibration_benefit(y, p, threshold=t) == pytest.approx(max(0.0, -worth), abs=1e-12)
 
 
 def test_decision_loss_is_the_linear_programme(case, shared_data):

@@ -246,3 +246,15 @@ def test_errors_of_sure_scores_are_covered():
         found = measure(y, p, resamples=60).metrics["ece"]
         covered.append(found.low <= 0.019 <= found.high)
     assert np.mean(covered) > 0.9  # 0.6 before rows against their scores were counted
+
+
+@pytest.mark.parametrize(("name", "least"), [("ece_sweep", 17), ("ici", 14)])
+def test_mean_gaps_of_a_step_are_covered(name, least):
+    """Frequencies of .25 below ½ and .75 above: two bins see nothing of it, and 29 % of the sweep's were covered."""
+    rng, hits = np.random.default_rng(0), 0
+    for _ in range(20):
+        p = rng.random(500)
+        y = (rng.random(500) < np.where(p < 0.5, 0.25, 0.75)).astype(int)
+        found = bootstrap(name, y, p, resamples=39)
+        hits += found.low <= 0.125 <= found.high
+    assert hits >= least

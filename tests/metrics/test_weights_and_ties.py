@@ -6,6 +6,7 @@ import pytest
 from calibrant.cells.pairs import Pairs
 from calibrant.errors import InvalidInput
 from calibrant.metrics import (
+    BinnedState,
     bootstrap,
     brier,
     calibration_error,
@@ -72,13 +73,29 @@ def test_fractional_weights_know_how_unequal_they_are(rng, rows):
     assert calibration_gain(y, p, flat, sample_weight=w).standard_error == pytest.approx(alone, rel=1e-6)
 
 
-def test_the_debiased_error_refuses_weights_that_count_no_rows(rng, rows):
+@pytest.mark.parametrize("view", ["top_label", "class_wise"])
+def test_the_debiased_error_counts_fractional_weights_as_the_rows_they_are_worth(rng, rows, view):
+    """Their sum was taken for the number of rows: weights of 37 a row left the bias where it was."""
     y, p = rows
-    w = rng.random(len(y))
-    for view in ("top_label", "class_wise"):
-        with pytest.raises(InvalidInput, match="weights that count rows"):
-            ece_debiased(y, p, view=view, sample_weight=w / w.sum())
-    assert ece_debiased(y, p, sample_weight=w * len(w) / w.sum()) >= 0
+    options = {"view": view, "estimator": "debiased"}
+    for edges in ("equal_mass", [0.3, 0.5, 0.7]):
+        plain = calibration_error(y, p, edges=edges, **options)
+        for scale in (0.001, 0.3, 37.3):
+            same = calibration_error(y, p, edges=edges, sample_weight=np.full(len(y), scale), **options)
+            assert same == pytest.approx(plain, abs=1e-12)
+    w = rng.gamma(2, 1.0, len(y))
+    state = BinnedState(view=view).update(y, p, sample_weight=w)
+    with pytest.raises(InvalidInput, match="how many rows fractional weights count"):
+        state.finalise("debiased")
+
+
+def test_a_sweep_has_as_many_bins_as_there_are_rows_whatever_the_scale_of_weights(rng):
+    """The sum of fractional weights was taken for the number of rows, up to which bins are tried."""
+    for _ in range(30):
+        p = np.round(rng.random(200), 1)
+        y, w = (rng.random(200) < p).astype(int), rng.random(200)
+        found = [ece_sweep(y, p, sample_weight=w * scale) for scale in (0.004, 1, 30)]
+        assert found == pytest.approx(found[:1] * 3, abs=1e-9)
 
 
 def test_kernel_errors_take_whole_weights_for_rows(rng, rows):
@@ -143,16 +160,8 @@ def test_required_samples_look_at_the_scores_however_many(rng):
 
 
 def test_weights_that_sum_to_one_are_measured(rng, rows):
-    """The debiased error alone needs weights that count rows; all other figures do not look at their scale."""
     y, p = rows
     w = rng.random(len(y))
     small, large = (measure(y, p, sample_weight=w * s, resamples=50) for s in (1 / w.sum(), len(w) / w.sum()))
-    lost = small.metrics["ece_debiased"]
-    assert np.isnan(lost.estimate)
-    assert lost.low is None
-    assert "count rows" in lost.note
-    assert "ece_debiased" in repr(small)
-    assert small.to_dict()["metrics"]["ece_debiased"]["low"] is None
     for name, found in small.metrics.items():
-        if name != "ece_debiased":
-            assert found.estimate == pytest.approx(large.metrics[name].estimate, rel=1e-6)
+        assert found.estimate == pytest.approx(large.metrics[name].estimate, rel=1e-6)

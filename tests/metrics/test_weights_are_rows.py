@@ -1,5 +1,7 @@
 """Whole weights are rows that are there as often: where a weight enters a figure by a way of its own."""
 
+import json
+
 import numpy as np
 import pytest
 from scipy.special import ndtr
@@ -7,7 +9,7 @@ from scipy.special import ndtr
 import calibrant
 from calibrant import metrics
 from calibrant.cells.edges import mass_bounds
-from calibrant.cells.pairs import Pairs
+from calibrant.cells.pairs import Pairs, rows_of
 from calibrant.cells.summed import SummedCells
 from calibrant.errors import FileProblem
 from calibrant.metrics.inference.cumulative_test import range_pvalue
@@ -111,3 +113,23 @@ def test_the_bound_of_a_calibration_error_holds_in_nineteen_of_twenty_by_default
     assert calibration_error_bound(0.02, 1000, 10) == calibration_error_bound(0.02, 1000, 10, delta=0.05)
     formula = 0.02 + 10 * np.sqrt(2 / 1000 * (2 * np.log(2) - np.log(0.05)))
     assert calibration_error_bound(0.02, 1000, 10) == pytest.approx(formula)
+
+
+@pytest.mark.parametrize("digits", [2, 9])  # few distinct scores, and more than a state keeps as they are
+def test_whole_weights_of_a_state_count_rows(digits):
+    """A row of weight 4 counted as one row in states: their intervals were twice as wide."""
+    rng = np.random.default_rng(4)
+    p = np.round(rng.beta(2, 5, 400), digits)
+    y, w = (rng.random(400) < p).astype(int), rng.integers(0, 6, 400)
+    rows, half = np.repeat(np.arange(400), w), np.arange(400) < 200
+    settings = {"profile": "risk", "resamples": 19}
+    parts = [metrics.Measuring(**settings).update(y[of], p[of], sample_weight=w[of]) for of in (half, ~half)]
+    told = json.loads(json.dumps((parts[0] + parts[1]).to_dict()))
+    found = metrics.Measuring.from_dict(told).finalise().metrics
+    wanted = metrics.Measuring(**settings).update(y[rows], p[rows]).finalise().metrics
+    for name in ("calibration_slope", "ece_crossfit", "auroc", "observed_expected", "ici"):
+        one, other = ([part.estimate, part.low, part.high] for part in (found[name], wanted[name]))
+        assert one == pytest.approx(other, abs=1e-4), name
+    mixed = parts[0] + metrics.Measuring(**settings).update(y[~half], p[~half], sample_weight=w[~half] + 0.5)
+    kept = metrics.Measuring.from_dict(json.loads(json.dumps(mixed.to_dict())))
+    assert kept.summary.rows == pytest.approx(rows_of(400, np.where(half, w, w + 0.5)), rel=1e-6)

@@ -93,9 +93,22 @@ class Pairs:
     @property
     def rows(self) -> float:
         """As how many rows these count: (Σw)²/Σw² where entries are sums of rows, whose Σw² is w²/draws each."""
-        if self.draws is None:
-            return rows_of(self.n, self.weights)
-        return self.total**2 / inner(self.weight_array, self.weight_array / self.draws)
+        return float(self.total if self.counts else self.total**2 / inner(self.weight_array, self.unit))
+
+    @property
+    def counts(self) -> bool:
+        """Whether weights are numbers of rows."""
+        if self.weights is None or not is_whole(self.weights):
+            return self.weights is None
+        return self.draws is None or np.array_equal(self.weights, self.draws)
+
+    @property
+    def unit(self) -> Array:
+        """The weight of one row of each entry: one where weights are numbers of rows. Σw·unit is Σw² of all rows."""
+        if self.weights is None or self.counts:
+            return np.ones(self.n)
+        one = np.ones(self.n) if self.draws is None else self.draws
+        return np.divide(self.weights, one, out=np.zeros(self.n), where=one > 0)
 
     @property
     def weight_array(self) -> Array:
@@ -137,7 +150,7 @@ class Pairs:
         scores, outcomes = self.scores[order], self.outcomes[order]
         weights = np.ones(len(scores)) if self.weights is None else self.weights[order]
         outcomes = outcomes if self.weights is None else outcomes * weights
-        unit = None if self.weights is None or is_whole(self.weights) else self.rows / self.total
+        unit = None if self.counts else self.rows / self.total
         changes = scores[1:] != scores[:-1]
         if changes.all():
             return Cells(scores, weights, outcomes, unit=unit)

@@ -17,7 +17,7 @@ from ..plain import short
 from ..threads import get_threads
 from ..types import Array, Floats, Integers
 from .grid import grid, spans
-from .pairs import Pairs
+from .pairs import Pairs, is_whole
 
 CELLS = 192  # steps of the grid of one view: 4 KB of JSON, and 8 KB with fractional weights
 FEWEST, MOST = 16, 1 << 16  # fewer say less than a picture's bins, more are no less than many rows
@@ -59,33 +59,42 @@ class SummedCells:
         Whether every cell is one score.
     bins, cells : int
         Of the grid.
+    counts : bool
+        Whether all weights are whole numbers, which count rows.
     """
 
     table: Array
     exact: bool = True
     bins: int = 15
     cells: int = CELLS
+    counts: bool = True
 
     def __add__(self, other: SummedCells) -> SummedCells:
+        counts = self.counts and other.counts
         if self.exact and other.exact:
-            return _joined(np.concatenate([self.table, other.table], axis=1), self.bins, self.cells)
-        return _OnGrid(_sums_of(self) + _sums_of(other), self.bins, self.cells)
+            return _joined(np.concatenate([self.table, other.table], axis=1), self.bins, self.cells, counts)
+        return _OnGrid(_sums_of(self) + _sums_of(other), self.bins, self.cells, counts)
+
+    @property
+    def unit(self) -> Array:
+        """The weight of one row of each cell: Σw²/Σw, or one where weights count rows."""
+        return np.ones(self.table.shape[1]) if self.counts else self.table[3] / self.table[1]
 
     @cached_property
     def pairs(self) -> Pairs:
         """The cells as pairs: an entry for what happened in each, and one for what did not."""
-        score, weight, happened, squares = self.table
+        score, weight, happened, _ = self.table
         ones = np.repeat([1.0, 0.0], len(score))
         weights = np.r_[happened, np.maximum(weight - happened, 0.0)]
         kept = weights > 0
-        draws = weights * np.tile(weight / squares, 2)
+        draws = weights / np.tile(self.unit, 2)
         return Pairs(np.tile(np.clip(score, 0, 1), 2)[kept], ones[kept], weights[kept], draws[kept])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists and numbers: distinct scores as they are, or places in hundred-thousandths of a cell.
 
-        Weights that are numbers of rows are written in full, others with 7 digits. ``rows``, as how many rows a cell
-        counts, (Σw)²/Σw², is left out where that is its weight.
+        Weights that are numbers of rows are written in full, others with 7 digits. ``rows``, (Σw)²/Σw² of a cell, is
+        left out where that is its weight, and ``counts`` with it.
         """
         told: dict[str, Any] = {"grid": [self.cells, self.bins]}
         if self.exact:
@@ -103,7 +112,7 @@ class SummedCells:
         told |= {"weights": short_list(weight, _DIGITS), "happened": short_list(happened, _DIGITS)}
         if not np.array_equal(weight, squares):
             rows = np.divide(weight * weight, squares, out=np.zeros(len(weight)), where=weight > 0)
-            told["rows"] = short_list(rows, _DIGITS)
+            told |= {"rows": short_list(rows, _DIGITS), "counts": self.counts}
         return told
 
     @classmethod
@@ -124,8 +133,8 @@ class _OnGrid(SummedCells):
 
     sums: NDArray[Any]
 
-    def __init__(self, sums: NDArray[Any], bins: int, cells: int) -> None:
-        self.__dict__.update(sums=sums, exact=False, bins=bins, cells=cells)
+    def __init__(self, sums: NDArray[Any], bins: int, cells: int, counts: bool) -> None:
+        self.__dict__.update(sums=sums, exact=False, bins=bins, cells=cells, counts=counts)
 
     @cached_property
     def table(self) -> Array:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -140,12 +149,13 @@ def summed(pairs: Pairs, bins: int = 15, cells: int = CELLS) -> SummedCells:
     pairs = pairs.counted()
     w = pairs.weight_array
     squares = w if pairs.weights is None else w**2 if pairs.draws is None else w**2 / pairs.draws
+    counts = pairs.counts
     if len(np.unique(pairs.scores[:_GLANCE])) > distinct(cells):  # too many to keep: to the grid, without sorting
         edges = grid(cells, bins)
         sums = _core.pair_bins(pairs.scores, pairs.outcomes, w, edges)
         squared = sums[:1] if squares is w else _core.pair_bins(pairs.scores, pairs.outcomes, squares, edges)[:1]
-        return _OnGrid(np.concatenate([sums, squared]), bins, cells)
-    return _joined(np.stack([pairs.scores, w, w * pairs.outcomes, squares]), bins, cells)
+        return _OnGrid(np.concatenate([sums, squared]), bins, cells, counts)
+    return _joined(np.stack([pairs.scores, w, w * pairs.outcomes, squares]), bins, cells, counts)
 
 
 def summed_classes(p: Floats, labels: Integers, weights: Array | None, bins: int = 15) -> tuple[SummedCells, ...]:
@@ -156,12 +166,14 @@ def summed_classes(p: Floats, labels: Integers, weights: Array | None, bins: int
     if weights is not None:
         squares = _core.class_bins(p, labels, weights**2, edges, floors, get_threads())[:1]
     sums = np.concatenate([sums, squares])
-    return tuple(_OnGrid(sums[:, column], bins, 0) for column in range(p.shape[1]))
+    counts = weights is None or is_whole(weights)
+    return tuple(_OnGrid(sums[:, column], bins, 0, counts) for column in range(p.shape[1]))
 
 
 def binned_classes(parts: Sequence[SummedCells], edges: Array) -> Array:
-    """Return (4, classes, bins) sums of weights, scores, outcomes and Σw², from the cells of each class."""
-    score, weight, happened, squares = np.concatenate([part.table for part in parts], axis=1)
+    """Return (4, classes, bins) sums from the cells of each class: of weights, scores, outcomes, weights times unit."""
+    score, weight, happened, _ = np.concatenate([part.table for part in parts], axis=1)
+    squares = weight * np.concatenate([part.unit for part in parts])
     score, bins = np.clip(score, 0.0, 1.0), len(edges) - 1
     place = np.clip(np.searchsorted(edges, score, side="right") - 1, 0, bins - 1)
     place += bins * np.repeat(np.arange(len(parts)), [part.table.shape[1] for part in parts])
@@ -174,7 +186,7 @@ def short_list(values: Array, digits: int) -> list[float]:
     return [short(v, digits) for v in values.tolist()]
 
 
-def _joined(rows: Array, bins: int, cells: int) -> SummedCells:
+def _joined(rows: Array, bins: int, cells: int, counts: bool) -> SummedCells:
     """Join columns of one score; where distinct scores are too many, those of one cell of the grid."""
     rows = rows[:, np.argsort(rows[0], kind="stable")]
     scores = rows[0]
@@ -182,8 +194,8 @@ def _joined(rows: Array, bins: int, cells: int) -> SummedCells:
     if len(first) < len(scores):
         sums = (np.add.reduceat(rows[i], first) for i in (1, 2, 3))
         rows = np.stack([scores[first], *sums])
-    found = SummedCells(rows, True, bins, cells)
-    return found if len(first) <= distinct(cells) else _OnGrid(_sums_of(found), bins, cells)
+    found = SummedCells(rows, True, bins, cells, counts)
+    return found if len(first) <= distinct(cells) else _OnGrid(_sums_of(found), bins, cells, counts)
 
 
 def _sums_of(part: SummedCells) -> Array:
@@ -205,6 +217,8 @@ def _from_lists(given: dict[str, Any], bins: int | None, cells: int) -> SummedCe
     edges = grid(cells, bins)
     places, weight, happened = (_list_of(given[n]) for n in ("scores" if exact else "places", "weights", "happened"))
     rows = _list_of(given["rows"]) if "rows" in given else weight
+    counts = given.get("counts", "rows" not in given)
+    _need(type(counts) is bool and (not counts or bool((weight == np.floor(weight)).all())))
     first = 0 if exact else given["first"]
     room = distinct(cells) if exact else len(edges) - 1
     _need(len(places) == len(weight) == len(happened) == len(rows) and Integer(0).accepts(first))
@@ -217,12 +231,12 @@ def _from_lists(given: dict[str, Any], bins: int | None, cells: int) -> SummedCe
     _check_sums(weight[filled], happened[filled], squares[filled])
     if exact:
         _need(bool((np.abs(places - 0.5) <= 0.5 + _ROUNDED).all() and (np.diff(places) > 0).all()))
-        return SummedCells(np.stack([places, weight, happened, squares]), True, bins, cells)
+        return SummedCells(np.stack([places, weight, happened, squares]), True, bins, cells, counts)
     _need(bool(((places >= 0) & (places <= _PLACES)).all()))
     low, high = (side[first : first + len(places)] for side in spans(cells, bins))
     sums = np.zeros((4, len(edges) - 1))
     sums[:, first : first + len(places)] = weight, weight * (low + places / _PLACES * (high - low)), happened, squares
-    return _OnGrid(sums, bins, cells)
+    return _OnGrid(sums, bins, cells, counts)
 
 
 def _from_table(given: dict[str, Any], bins: int | None, cells: int) -> SummedCells:
@@ -233,7 +247,7 @@ def _from_table(given: dict[str, Any], bins: int | None, cells: int) -> SummedCe
     _need(bool(((score >= -_ROUNDED) & (score <= 1 + _ROUNDED)).all()))
     _check_sums(weight, happened, squares)
     _need(_are_bins(given["bins"]) and type(given["exact"]) is bool)
-    return _joined(table, given["bins"] if bins is None else bins, cells)
+    return _joined(table, given["bins"] if bins is None else bins, cells, np.array_equal(weight, squares))
 
 
 def _check_sums(weight: Array, happened: Array, squares: Array) -> None:

@@ -17,7 +17,6 @@ from ..validation import as_array, as_groups
 from .decisions.net_benefit import curve_of_decisions
 from .estimators.binned import binned
 from .estimators.curves import ReliabilityCurve, curve_of, smooth_curve
-from .estimators.debiased import UncountedWeights
 from .inference.group_test import group_findings, natural
 from .inference.intervals import Interval, check_confidence, check_resamples
 from .inference.means import share_interval
@@ -326,17 +325,7 @@ def _metrics(forecasts: Any, settings: Settings, sampling: Sampling) -> dict[str
     sampling.prepare(
         forecasts.top, [choice for choice in fast if choice["norm"] != "max" or choice["estimator"] in CUMULATIVE]
     )
-    return {name: _figure(name, forecasts, settings, sampling, options[name]) for name in names}
-
-
-def _figure(name: str, forecasts: Any, settings: Settings, sampling: Sampling, options: dict[str, Any]) -> Interval:
-    """Return a figure, or none with a note where it alone needs weights that are numbers of rows."""
-    row, confidence = TABLE[name], settings.confidence
-    try:
-        return row.interval(forecasts, confidence, sampling, **options)
-    except UncountedWeights:
-        note = "it needs weights that count rows: scale them to sum to the number of rows"
-        return Interval(np.nan, None, None, confidence, np.nan, 0.0, "none", row.norm, note)
+    return {name: TABLE[name].interval(forecasts, settings.confidence, sampling, **options[name]) for name in names}
 
 
 def _class_curves(forecasts: Any, bins: int, confidence: float) -> tuple[ReliabilityCurve, ...]:

@@ -10,7 +10,7 @@ from ...cells.edges import make_edges
 from ...cells.pairs import Pairs
 from ...types import Array
 from ..estimators.binned import bin_sums
-from .net_benefit import check_threshold
+from .net_benefit import acted, check_threshold
 
 
 def _bins(pairs: Pairs, bins: Any, edges: Any) -> tuple[Array, Array, Array]:
@@ -33,8 +33,10 @@ def recalibration_benefit(pairs: Pairs, *, threshold: Any, bins: Any = 15, edges
     Rows whose bin says one side of the threshold and comes true on the other are decided wrongly, at the price of their
     distance from it.
     """
-    at = np.array([check_threshold(threshold)])
-    return float(_regret(at, *_bins(pairs, bins, edges))[0] / (1 - at[0]))
+    at = check_threshold(threshold)
+    share, said, came = _bins(pairs, bins, edges)
+    wrong = acted(said, at) != (came > at)
+    return float(np.abs(came - at)[wrong] @ share[wrong] / (1 - at))
 
 
 def decision_loss(pairs: Pairs, *, bins: Any = 15, edges: Any = "equal_mass") -> float:

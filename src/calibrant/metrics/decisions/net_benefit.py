@@ -11,11 +11,13 @@ import numpy as np
 from ...cells.pairs import Pairs, standard_error
 from ...errors import InvalidInput
 from ...plain import plain
-from ...types import Array
+from ...types import Array, Mask
 from ..inference.intervals import check_confidence, deviations_of
 from ..views.forecasts import read, select
 
 THRESHOLDS = tuple(np.round(np.arange(1, 100) / 100, 2).tolist())
+# Part of a threshold by which a score may be below it: half a digit of single precision, whose .7 is less than .7.
+ROUNDED = 2.0**-24
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +59,11 @@ def check_threshold(threshold: Any) -> float:
     return float(threshold)
 
 
+def acted(scores: Array, threshold: float) -> Mask:
+    """Tell where one acts: at scores of the threshold or above, as far as single precision can tell."""
+    return scores >= threshold * (1 - ROUNDED)
+
+
 def net_benefit(
     y_true: Any,
     y_prob: Any,
@@ -90,18 +97,18 @@ def net_benefit(
 def net_benefit_influence(pairs: Pairs, *, threshold: Any, prevalence: float | None = None) -> tuple[float, Array]:
     """Return the net benefit, and what each row adds to it."""
     price = check_threshold(threshold) / (1 - float(threshold))
-    acted = (pairs.scores >= threshold).astype(np.float64)
+    acts = acted(pairs.scores, float(threshold)).astype(np.float64)
     w = pairs.weight_array
     if prevalence is None:
-        values = acted * (pairs.outcomes - (1 - pairs.outcomes) * price)
+        values = acts * (pairs.outcomes - (1 - pairs.outcomes) * price)
         return float(np.average(values, weights=w)), values
     check_threshold(prevalence)
     rate = float(np.average(pairs.outcomes, weights=w))
     if not 0 < rate < 1:
         return float("nan"), np.zeros(pairs.n)
-    hit, alarm = (float(np.average(acted, weights=w * side)) for side in (pairs.outcomes, 1 - pairs.outcomes))
-    own = np.where(pairs.outcomes > 0, (acted - hit) * prevalence / rate, 0.0)
-    own = own - np.where(pairs.outcomes > 0, 0.0, (acted - alarm) * (1 - prevalence) * price / (1 - rate))
+    hit, alarm = (float(np.average(acts, weights=w * side)) for side in (pairs.outcomes, 1 - pairs.outcomes))
+    own = np.where(pairs.outcomes > 0, (acts - hit) * prevalence / rate, 0.0)
+    own = own - np.where(pairs.outcomes > 0, 0.0, (acts - alarm) * (1 - prevalence) * price / (1 - rate))
     return hit * prevalence - alarm * (1 - prevalence) * price, own
 
 

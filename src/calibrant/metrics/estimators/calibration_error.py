@@ -141,7 +141,7 @@ def error_of(
             select(forecasts, view, ("class_wise", "marginals")), estimator=estimator, norm=chosen, **options
         )
     check_options(estimator, options)
-    if estimator in FROM_SUMS:
+    if estimator == "binned" or (estimator in FROM_SUMS and forecasts.top.counts):
         given = {**_DEFAULTS[estimator], **options}
         edges = fixed_edges(given["edges"], given["bins"], forecasts.rows)
         if edges is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...cells.pairs import Pairs, is_whole
+from ...cells.pairs import Pairs
 from ...types import Array
 from .norms import Norm, check_norm
 
@@ -28,11 +28,7 @@ def deviation(pairs: Pairs) -> float:
     if pairs.clusters is not None:
         sums = np.bincount(pairs.clusters, w * (pairs.outcomes - s))
         return float(np.sqrt((sums**2).sum()) / pairs.total)
-    if pairs.draws is not None:
-        w = np.divide(w**2, pairs.draws, out=np.zeros_like(w), where=pairs.draws > 0)
-    elif not is_whole(w):
-        w = w**2
-    return float(np.sqrt((w * s * (1 - s)).sum()) / pairs.total)
+    return float(np.sqrt((w * pairs.unit * s * (1 - s)).sum()) / pairs.total)
 
 
 def ecce(pairs: Pairs, *, norm: Norm = "max") -> float:

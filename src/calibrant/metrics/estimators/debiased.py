@@ -15,10 +15,6 @@ from .binned import bin_sums
 from .norms import Norm, check_norm
 
 
-class UncountedWeights(InvalidInput):
-    """Weights that are factors, where numbers of rows are needed."""
-
-
 def debiased(pairs: Pairs, *, norm: Norm = 2, bins: Any = 15, edges: Any = "equal_mass") -> float:
     """Debiased calibration error (Kumar, Liang and Ma 2019, §4).
 
@@ -30,29 +26,42 @@ def debiased(pairs: Pairs, *, norm: Norm = 2, bins: Any = 15, edges: Any = "equa
 
     Bins of fewer than two rows contribute nothing (their norm-1 code raises an error). Their equal-mass bins put
     edges half-way between neighbours and other numbers of rows into them; ours follow `calibrant.cells.edges`.
+    Fractional weights of a bin count as (Σw)²/Σw² rows.
     """
-    return float(debiased_of(bin_sums(pairs, make_edges(edges, bins, pairs)), norm))
+    made = make_edges(edges, bins, pairs)
+    sums = bin_sums(pairs, made)
+    rows = sums[0]
+    if not pairs.counts:
+        squares = bin_sums(pairs.weighted(pairs.weight_array * pairs.unit), made)[0]
+        rows = np.divide(rows**2, squares, out=np.zeros_like(rows), where=rows > 0)
+    return float(_debiased(sums, rows, norm))
 
 
 def debiased_of(sums: Array, norm: Norm) -> Array:
     """Debiased error of (3, …, bins) sums of weights, scores and outcomes, one for each leading index."""
-    check_norm(norm, (1, 2))
-    total = sums[0].sum(axis=-1)
-    counted = sums[0] >= 2
-    if not counted.any() and (sums[0] != np.floor(sums[0])).any():
-        raise UncountedWeights(
-            "the debiased error needs weights that count rows",
-            seen=f"no bin of weight 2 or more, {float(sums[0].max()):g} at most",
-            hint="scale sample_weight to sum to the number of rows",
+    if (sums[0] != np.floor(sums[0])).any():
+        raise InvalidInput(
+            "sums by bin do not tell how many rows fractional weights count",
+            seen=f"a bin of weight {float(sums[0][sums[0] != np.floor(sums[0])][0]):g}",
+            allowed="whole weights",
+            hint="bins of equal mass take them: edges='equal_mass'",
         )
-    weight, score, outcome = np.where(counted, sums, np.array([2.0, 0.0, 0.0]).reshape(3, *[1] * (sums.ndim - 1)))
+    return _debiased(sums, sums[0], norm)
+
+
+def _debiased(sums: Array, rows: Array, norm: Norm) -> Array:
+    """Return the error of sums whose bins count as so many rows."""
+    check_norm(norm, (1, 2))
+    counted = rows >= 2
+    weight, score, outcome, rows = (np.where(counted, part, 2.0) for part in (*sums, rows))
     gap, frequency = (score - outcome) / weight, outcome / weight
     variance = np.maximum(frequency * (1 - frequency), 0)
     if norm == 2:
-        parts = weight * (gap**2 - variance / (weight - 1))
-        return np.sqrt(np.maximum(0.0, parts.sum(axis=-1, where=counted) / total))
-    parts = weight * (2 * np.abs(gap) - _folded_mean(gap, np.sqrt(variance / weight)))
-    return np.maximum(0.0, parts.sum(axis=-1, where=counted) / total)
+        parts = gap**2 - variance / (rows - 1)
+    else:
+        parts = 2 * np.abs(gap) - _folded_mean(gap, np.sqrt(variance / rows))
+    mean = np.maximum(0.0, (weight * parts).sum(axis=-1, where=counted) / sums[0].sum(axis=-1))
+    return np.sqrt(mean) if norm == 2 else mean
 
 
 def _folded_mean(mean: Array, deviation: Array) -> Array:

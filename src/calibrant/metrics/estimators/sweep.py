@@ -28,8 +28,9 @@ def sweep_cells(cells: Cells, *, norm: Norm = 1, edges: str = "equal_mass") -> S
         raise InvalidInput("no such edges for a sweep", seen=repr(edges), allowed="'equal_mass' or 'equal_width'")
     check_norm(norm)
     prefix = np.zeros((3, len(cells.scores) + 1))
+    unit = cells.rows / float(cells.weights.sum())  # as many bins as rows at most, whatever the scale of the weights
     for row, values in zip(prefix, (cells.weights, cells.weights * cells.scores, cells.outcomes), strict=True):
-        np.add.accumulate(values, out=row[1:])
+        np.add.accumulate(values * unit, out=row[1:])
     return SweepResult(*_core.sweep(cells.scores, prefix, edges == "equal_width", _NORM_CODE[norm]))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.special import ndtr
 
-from ...cells.pairs import Cells, Pairs, is_whole
+from ...cells.pairs import Cells, Pairs
 from ...types import Array, Integers
 from ..estimators.cumulative import deviation, ecce, ks
 from ..estimators.norms import Norm
@@ -61,7 +61,7 @@ def cumulative_pvalue(pairs: Pairs, statistic: str, resamples: int, rng: np.rand
         return drawn_pvalue(*_clustered(pairs, statistic, resamples, rng)), floor
     spread = float((pairs.weight_array * pairs.scores * (1 - pairs.scores)).sum() * pairs.rows / pairs.total)
     seen = ecce(pairs) if statistic == "ecce" else ks(pairs)
-    if spread >= (SMALL if is_whole(pairs.weight_array) else SMALL_WEIGHTED):
+    if spread >= (SMALL if pairs.counts else SMALL_WEIGHTED):
         pvalue = (range_pvalue if statistic == "ecce" else maximum_pvalue)(seen / deviation(pairs))
         if pvalue <= floor or _places(pairs.cells) >= PLACES or len(pairs.cells.scores) > MOST_ROWS:
             return pvalue, 0.0
@@ -120,7 +120,7 @@ def drawn_outcomes(pairs: Pairs, resamples: int, rng: np.random.Generator) -> It
         return
     counts = cells.weights.astype(np.int64)
     tied = np.flatnonzero(counts > 1)
-    whole = is_whole(w)
+    whole = pairs.counts
     for size in np.diff(np.r_[np.arange(0, resamples, max(1, _BLOCK // len(cells.scores if whole else s))), resamples]):
         if whole:
             drawn = (rng.random((size, len(counts)), dtype=np.float32) < cells.scores).astype(np.float64)

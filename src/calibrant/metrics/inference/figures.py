@@ -18,10 +18,11 @@ from ..estimators.two_bin import averaged_two_bin, two_bin_of
 from ..estimators.variational import variational_of
 from .intervals import Interval
 from .resampling import Sampling, resamples_of
-from .uncertainty import evidence_of, from_resamples, largest_mean_gap, with_evidence
+from .uncertainty import beyond, evidence_of, from_resamples, largest_mean_gap, with_evidence
 
 # Of another smoother: by the bootstrap of our spline it covered 78 to 92 % of 10,000 rows with events of 1 to 5 %.
 ONE_PLACE = "one place decides it, often one where few rows are: the interval may be short"
+SMOOTHED = "steps and waves that the curve smooths away are not seen"
 AT_MOST = "estimates what a cross-fitted curve can show, less than the error on average; the interval is of the error"
 
 
@@ -45,6 +46,7 @@ def gap_law(name: str) -> Callable[..., Interval]:
             low, high = sampling.values[key][2:4, place].tolist()
             found = replace(found, low=low, high=high, note="", wide=True)
         found = with_evidence(found, evidence_of(None, pairs, confidence, sampling), pairs if norm else None)
+        found = beyond(found, pairs, sampling, SMOOTHED) if name == "ici" and not found.note else found
         note = found.note or (ONE_PLACE if name == "emax" and not banded else "")
         how = "band" if banded else "drawn" if smoother == "spline" else "bootstrap"
         return replace(found, method=f"{how}, {smoother}", note=note)

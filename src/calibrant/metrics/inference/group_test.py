@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtrc, expit, logit
 
-from ...cells.pairs import Pairs, is_whole, standard_error
+from ...cells.pairs import Pairs, standard_error
 from ...types import Integers
 from ..estimators.cox import line_of
 from ..estimators.cumulative import deviation, ecce
@@ -162,7 +162,8 @@ def groups_differ(
     if count < 2 or not part.n:
         return CalibrationTest(0.0, 1.0, "score", "all groups share one line", part.n)
     line, x = line_of(part), logit(part.scores)
-    w = part.weight_array * (part.rows / part.total)
+    scale = part.rows / part.total
+    w = part.weight_array * scale
     design = np.column_stack([np.ones_like(x), x - x.mean()])
     mean = expit(line.fit.theta[0] + line.fit.theta[1] * x) if not line.constant else part.scores
     v = w * mean * (1 - mean)
@@ -178,7 +179,7 @@ def groups_differ(
         drawing = np.random.default_rng(0) if rng is None else rng
         statistic, pvalue, floor = clustered_score(replace(part, scores=mean), projected, resamples, drawing)
         return CalibrationTest(statistic, pvalue, "score", words, part.n, floor)
-    own = v if is_whole(part.weight_array) else w * v  # fractional weights are fixed factors of a row
+    own = v * (1.0 if part.counts else scale * part.unit)  # fractional weights are fixed factors of a row
     score, spread = projected.T @ residual, (projected * own[:, None]).T @ projected
     values, vectors = np.linalg.eigh(spread)
     real = values > 1e-8 * max(float(values.max()), 1e-300)

@@ -112,8 +112,8 @@ def _counts(pairs: Pairs, resamples: int, rng: np.random.Generator) -> Iterator[
 def _drawn(forecasts: CellForecasts, rng: np.random.Generator) -> CellForecasts:
     """Draw the rows of every cell of every view anew, independently."""
     sizes = [part.table.shape[1] for part in forecasts.cells]
-    score, weight, happened, squares = np.concatenate([part.table for part in forecasts.cells], axis=1)
-    own = squares / weight  # the weight of one row
+    score, weight, happened, _ = np.concatenate([part.table for part in forecasts.cells], axis=1)
+    own = np.concatenate([part.unit for part in forecasts.cells])
     yes, no = (rng.poisson(np.maximum(sums, 0.0) / own) * own for sums in (happened, weight - happened))
     tables = np.split(np.stack([score, yes + no, yes, (yes + no) * own]), np.cumsum(sizes)[:-1], axis=1)
     cells = tuple(_with_rows(part, table) for part, table in zip(forecasts.cells, tables, strict=True))
@@ -138,7 +138,7 @@ def drawn_classes(forecasts: CellForecasts, edges: Array, resamples: int, rng: n
 def _with_rows(part: SummedCells, table: Array) -> SummedCells:
     """Return a view as drawn, without its empty cells; as it was where nothing was drawn."""
     kept = table[1] > 0
-    return SummedCells(table[:, kept], part.exact, part.bins, part.cells) if kept.any() else part
+    return SummedCells(table[:, kept], part.exact, part.bins, part.cells, part.counts) if kept.any() else part
 
 
 def resamples_of(pairs: Pairs, resamples: int, rng: np.random.Generator) -> Iterator[Replicates]:

@@ -21,6 +21,8 @@ _GROUPED = 4000  # cells beyond which the profile is taken of groups of neighbou
 # The usual error of observed over expected is that of scores which are all one; where they differ, outcomes vary less,
 # and from this share of their variance on 95 % intervals hold more than 97 % ((1.96/2.17)²).
 SPREAD = 0.816
+# Times its usual error that a coefficient strays from where on its interval grows: true rows of 50 to 1,000 stray less.
+MISFIT = 1.1
 _FAR = 60  # doublings of the reach within which an end of the profile is looked for
 
 
@@ -35,7 +37,7 @@ def _note(pairs: Pairs, line: Line) -> str:
 def line_law(place: int) -> Any:
     """Return the law of the intercept (0) or the slope (1) of Cox's line."""
 
-    def law(pairs: Pairs, confidence: float, sampling: Sampling, method: str = "profile") -> Interval:
+    def law(pairs: Pairs, confidence: float, sampling: Sampling, method: str = "robust") -> Interval:
         line = line_of(pairs)
         if line.constant:
             note = "all scores are one: there is no line"
@@ -45,7 +47,7 @@ def line_law(place: int) -> Any:
     return law
 
 
-def large_law(pairs: Pairs, confidence: float, sampling: Sampling, method: str = "profile") -> Interval:
+def large_law(pairs: Pairs, confidence: float, sampling: Sampling, method: str = "robust") -> Interval:
     """The law of calibration in the large."""
     line = line_of(pairs, slope=False)
     if not len(line.x):
@@ -58,8 +60,8 @@ def large_law(pairs: Pairs, confidence: float, sampling: Sampling, method: str =
 
 
 def _ends(pairs: Pairs, line: Line, place: int, confidence: float, method: str) -> Interval:
-    if not is_one_of(method, ("profile", "wald")):
-        raise InvalidInput("no such interval", seen=repr(method), allowed="'profile' or 'wald'")
+    if not is_one_of(method, ("robust", "profile", "wald")):
+        raise InvalidInput("no such interval", seen=repr(method), allowed="'robust', 'profile' or 'wald'")
     estimate, error = float(line.fit.theta[place]), float(np.sqrt(line.fit.covariance[place, place]))
     note = _note(pairs, line)
     if pairs.clusters is not None:
@@ -73,7 +75,25 @@ def _ends(pairs: Pairs, line: Line, place: int, confidence: float, method: str) 
     if method == "wald" or line.separable:
         return Interval(estimate, estimate - reach, estimate + reach, confidence, error, 0.0, "wald", note=note)
     low, high = _profile(line, place, confidence, error)
-    return Interval(estimate, low, high, confidence, error, 0.0, "profile", note=note)
+    times = _misfit(line, place)
+    if method == "profile" or times < MISFIT:
+        return Interval(estimate, low, high, confidence, error, 0.0, "profile", note=note)
+    low, high = estimate - times * (estimate - low), estimate + times * (high - estimate)
+    return Interval(estimate, low, high, confidence, times * error, 0.0, "robust", note=note)
+
+
+def _misfit(line: Line, place: int) -> float:
+    """Return how many times its usual error a coefficient strays by the residuals (Huber 1967, White 1982).
+
+    A line that does not describe the rows takes their outcomes for more certain than they are: without this, the shift
+    of over-confident scores near 0 and 1 covered 75 to 87 %.
+    """
+    x, ones = line.x, np.ones_like(line.x)
+    design = np.column_stack([ones, x]) if line.with_slope else ones[:, None]
+    mean = expit(design @ line.fit.theta + (0.0 if line.with_slope else x))
+    squares = line.outcomes * (1 - mean) ** 2 + (line.weights - line.outcomes) * mean**2
+    moved = design @ line.fit.covariance[:, place]
+    return float(np.sqrt((squares * moved**2).sum() / line.fit.covariance[place, place]))
 
 
 def _profile(line: Line, place: int, confidence: float, error: float) -> tuple[float, float]:

@@ -208,12 +208,12 @@ def _cox(pairs: Pairs, words: str, norm: Norm, resamples: int, rng: np.random.Ge
         statistic, pvalue, floor = clustered_score(pairs, design, resamples, rng)
         return CalibrationTest(statistic, pvalue, "cox", words, n, floor)
     variance = s * (1 - s)
-    if is_whole(w):
+    if pairs.counts:
         statistic = _gained(line_of(pairs))
         pvalue = float(chdtrc(freedom, statistic))
         if float((w * variance).sum()) >= FEW_EVENTS or pvalue < CLEAR:
             return CalibrationTest(statistic, pvalue, "cox", words, n)
-    spread = (design * ((w if is_whole(w) else w**2) * variance)[:, None]).T @ design
+    spread = (design * (w * pairs.unit * variance)[:, None]).T @ design
     inverse = np.linalg.pinv(spread, hermitian=True)
     statistic = float(_rao((w * (pairs.outcomes - s) @ design)[None], inverse)[0])
     if n > MOST_DRAWN:
@@ -252,7 +252,7 @@ def spiegelhalter_z(pairs: Pairs) -> float:
     s, tilt, w = pairs.scores, 1 - 2 * pairs.scores, pairs.weight_array
     excess = float((w * (pairs.outcomes - s) * tilt).sum())
     if pairs.clusters is None:
-        spread = float(((w if is_whole(w) else w**2) * tilt**2 * s * (1 - s)).sum())
+        spread = float((w * pairs.unit * tilt**2 * s * (1 - s)).sum())
     else:
         known = clusters_of(pairs)
         spread = float(known.spread(tilt[:, None], known.residuals[None])[0, 0, 0])

@@ -31,6 +31,7 @@ POWERS = {"smooth": 3}
 # Share of one bin from which the binned error misses much: with 98 %, its own interval covered the true error in 60 %.
 CROWDED = 0.9
 MANY = 10_000  # rows from which it shows: by bins alone 68 % of samples of 100,000 rows, events of 5 %, were covered
+CANCELS, CROSSFITTED = "what cancels within bins is not seen", ", and the upper end is that of the cross-fitted error"
 FULL = 0.97  # share from which the upper end is that of the cross-fitted root mean square
 
 
@@ -61,9 +62,23 @@ def error_interval(
         unbiased = sampled is not choice  # the binned error is resampled in place of the debiased one
         found = from_resamples(estimate, values, confidence, 1.0, centre=centre, power=power, unbiased=unbiased)
     found = with_evidence(replace(found, norm=norm), evidence_of(forecasts, pairs, confidence, sampling), pairs)
-    if pairs is None or found.note or not (estimator == "binned" or (estimator == "debiased" and pairs.rows >= MANY)):
+    if pairs is None or found.note:
         return found
-    return _cancelled(found, pairs, choice, sampling)
+    if estimator == "sweep":
+        return beyond(found, pairs, sampling)
+    few = estimator == "binned" or (estimator == "debiased" and pairs.rows >= MANY)
+    return _cancelled(found, pairs, choice, sampling) if few else found
+
+
+def beyond(found: Interval, pairs: Pairs, sampling: Sampling, unseen: str = CANCELS) -> Interval:
+    """Return the interval of a mean gap with an upper end that is at least the cross-fitted error's of its norm.
+
+    A sweep takes few bins, and a smooth curve has no jumps: both see little of a step, and covered 20 to 50 % of it.
+    """
+    if found.high is None or found.norm == "max":
+        return found
+    high = largest_mean_gap(pairs, found.confidence, sampling, found.norm)
+    return replace(found, high=high, note=f"{unseen}{CROSSFITTED}") if high > found.high else found
 
 
 def _cancelled(found: Interval, pairs: Pairs, choice: dict[str, Any], sampling: Sampling) -> Interval:
@@ -78,12 +93,12 @@ def _cancelled(found: Interval, pairs: Pairs, choice: dict[str, Any], sampling: 
     if len(mass) == 1 or found.high is None or choice.get("squared"):  # one bin is what was asked for
         return found
     crowded = f"{share:.0%} of the rows lie in one bin: what cancels within it is not seen"
-    note = crowded if share > CROWDED else "what cancels within bins is not seen"
+    note = crowded if share > CROWDED else CANCELS
     norm = 2 if share >= FULL and found.norm == 1 else found.norm
     known = norm != "max" and (share >= FULL or pairs.rows >= MANY)
     high = largest_mean_gap(pairs, found.confidence, sampling, norm) if known else 0.0
     if high > found.high:
-        return replace(found, high=high, note=f"{note}, and the upper end is that of the cross-fitted error")
+        return replace(found, high=high, note=f"{note}{CROSSFITTED}")
     return replace(found, note=note) if share > CROWDED else found
 
 
