@@ -16,7 +16,15 @@ from calibrant import AutoCalibrator, TemperatureScaling, compare, load, registr
 from calibrant.calibrator import Calibrator
 from calibrant.errors import InvalidInput
 from calibrant.metrics import calibration_gain, ece_kde, nll
-from calibrant.selection.splits import folds, group_folds, subsample
+from calibrant.selection.problem import make_problem
+from calibrant.selection.splits import Split, folds, group_folds, subsample
+
+
+def dealt(z: Any, y: Any, count: int, seed: int, inputs: str = "logits") -> list[Split]:
+    """Return the folds of a comparison: dealt in the order that the rows' content settles."""
+    order = make_problem(z, y, inputs, None).content_order()
+    splits = folds(y[order], count, np.random.default_rng([seed, 0]))
+    return [Split(order[split.fit], order[split.judge]) for split in splits]
 
 
 def test_the_map_that_made_the_data_is_chosen() -> None:
@@ -56,7 +64,7 @@ def test_calibrated_scores_are_left_alone() -> None:
 
 def test_figures_are_those_of_rows_not_fitted_on() -> None:
     z, y = overconfident(300, 4)
-    split = folds(y, 3, np.random.default_rng([7, 0]))
+    split = dealt(z, y, 3, seed=7)
     expected = np.zeros(300)
     for part in split:
         fitted = calibrant.make("ts").fit(z[part.fit], y[part.fit])
@@ -64,6 +72,27 @@ def test_figures_are_those_of_rows_not_fitted_on() -> None:
     found = compare(z, y, methods=["ts"], cv=3, random_state=7)
     assert found["ts"].metrics["nll"].value == pytest.approx(expected.mean(), rel=1e-9)
     assert found["ts"].metrics["nll"].error == pytest.approx(expected.std() / np.sqrt(300), rel=1e-9)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_comparison_does_not_depend_on_the_order_of_the_rows(grouped: bool) -> None:
+    """Folds were dealt and rows resampled by place: on 270 rows of 8 classes another order chose another map."""
+    z, y = overconfident(240, 3)
+    weights, groups = 1.0 + np.arange(240) % 3, np.arange(240) // 4
+    order = np.random.default_rng(1).permutation(240)
+    one, two = (
+        compare(z[r], y[r], methods=["ts"], sizes=[50], sample_weight=weights[r], groups=groups[r] if grouped else None)
+        for r in (np.arange(240), order)
+    )
+    for name in ("identity", "ts"):
+        for figure, estimate in one[name].metrics.items():
+            other = two[name].metrics[figure]
+            assert (other.value, other.error) == pytest.approx((estimate.value, estimate.error), rel=1e-6), figure
+        said = one.answers(name).probabilities[order]
+        np.testing.assert_allclose(two.answers(name).probabilities, said, atol=1e-9)
+    np.testing.assert_array_equal(one.answers("ts").labels, y)
+    values = [found.curves[-1].estimates[0].value for found in (one, two)]
+    assert values[0] == pytest.approx(values[1], rel=1e-6)
 
 
 def test_a_test_set_is_judged_after_one_fit() -> None:
@@ -203,6 +232,8 @@ def test_copies_of_a_row_count_as_one() -> None:
 
 def test_one_row_a_group_is_no_group() -> None:
     z, y = overconfident(300, 3)
+    order = make_problem(z, y, "logits", None).content_order()  # so that groups are numbered as rows are
+    z, y = z[order], y[order]
     alone, plain = compare(z, y, methods=["ts"], groups=np.arange(300)), compare(z, y, methods=["ts"])
     for name, estimate in plain["identity"].metrics.items():
         assert alone["identity"].metrics[name].value == pytest.approx(estimate.value)
@@ -239,7 +270,7 @@ def test_parameters_are_those_of_the_fitted_maps() -> None:
     assert found["ts"].parameters == 1
     for name in ("hoki", "kcal-logits"):
         counts = []
-        for split in folds(y, 3, np.random.default_rng([0, 0])):
+        for split in dealt(z, y, 3, seed=0):
             fitted = calibrant.make(name)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -277,7 +308,7 @@ def test_zeros_are_judged_as_predict_proba_reads_them() -> None:
     for saturated in ("small", "exact"):
         for name in ("identity", "ts", "ets"):
             expected = np.zeros(400)
-            for part in folds(y, 3, np.random.default_rng([0, 0])):
+            for part in dealt(p, y, 3, seed=0, inputs="probabilities"):
                 fitted = calibrant.make(name, inputs="probabilities", saturated=saturated)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")

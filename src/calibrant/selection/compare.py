@@ -170,6 +170,8 @@ def compare_problems(
         raise InvalidInput("metric must be one that decides by rows", seen=repr(metric), allowed="'nll' or 'brier'")
     more = _further(also)
     kept = _kept(preserve_accuracy, preserve)
+    order = (test or given).content_order()
+    given, test = given.take(given.content_order()), None if test is None else test.take(order)
     picked = pick_methods(methods, given.n, given.k, given.embeddings is not None, random_state)
     plan = make_plan(given, test, cv, repeats, random_state)
     smaller = smaller_plans(plan, given, sizes, random_state)
@@ -206,7 +208,7 @@ def compare_problems(
     }
 
     def again(name: str) -> Answers:
-        return answers(picked[name].unfitted, given, judged, plan[0], n_jobs)
+        return answers(picked[name].unfitted, given, judged, plan[0], n_jobs).take(np.argsort(order))
 
     return Comparison(
         rows, chosen.name, lowest.name, reason, tuple(curves), settings, picked[chosen.name].unfitted, again

@@ -65,6 +65,11 @@ class Answers:
     labels: Integers
     weights: Array | None
 
+    def take(self, rows: Integers) -> Answers:
+        """Return those of the given rows."""
+        weights = None if self.weights is None else self.weights[rows]
+        return Answers(self.probabilities[rows], self.labels[rows], weights)
+
 
 def answers(
     build: Callable[[], Calibrator], fit_on: Problem, judge_on: Problem, splits: Sequence[Split], jobs: int | None

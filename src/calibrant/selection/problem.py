@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from ..passes import Block, Data, in_memory
+from ..passes.folds import row_keys
+from ..passes.sample import bit_hash
 from ..scanning import Scan
 from ..types import Array, Floats, Integers
 from ..validation import as_groups, as_labels, as_matrix, as_scores, as_second, as_weights
@@ -76,6 +78,13 @@ class Problem:
             self.exact,
             self.is_event,
         )
+
+    def content_order(self) -> Integers:
+        """Return the rows in an order that their content settles: what is dealt and drawn goes by place."""
+        content = [row_keys(Block(floored(self.logits), self.labels, None, self.k)), bit_hash(self.logits)]
+        content += [] if self.embeddings is None else [bit_hash(self.embeddings)]
+        content += [column for column in (self.weights, self.groups) if column is not None]
+        return np.lexsort(content[::-1])
 
 
 def read_split(
