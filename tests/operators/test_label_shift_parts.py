@@ -88,7 +88,7 @@ def test_biases_have_the_derivatives_of_their_loss():
 
 def test_thirds_of_confidences_are_those_of_each_top_label_with_three_rows():
     p = np.array([[0.9, 0.1], [0.6, 0.4], [0.7, 0.3], [0.2, 0.8], [0.45, 0.55]])
-    edges = prior_shift._edges(p)
+    edges = prior_shift._edges(p, np.ones(5))
     thirds = [1 / 3, 2 / 3]
     np.testing.assert_allclose(edges[0], np.quantile([0.9, 0.6, 0.7], thirds))
     np.testing.assert_allclose(edges[1], np.quantile(p.max(axis=1), thirds))

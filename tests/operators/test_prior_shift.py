@@ -107,6 +107,15 @@ def test_reference_frequencies(shared_data):
     assert np.abs(map_.priors_ - seen).sum() < 0.05
 
 
+def test_a_weight_is_so_many_rows_in_the_thirds_of_confidence_too():
+    z, y = classes(500, [0.5, 0.3, 0.2], 2)
+    weights = 1 + np.arange(500) % 3
+    twice = np.repeat(np.arange(500), weights)
+    heavy, copied = fit(PriorShift(make("ts")), z, y, weights), fit(PriorShift(make("ts")), z[twice], y[twice])
+    np.testing.assert_allclose(heavy.edges_, copied.edges_, rtol=1e-6)
+    np.testing.assert_allclose(heavy.table_, copied.table_)
+
+
 def test_saving_and_refusals(tmp_path):
     z, y = classes(300, [1 / 3] * 3, 0)
     map_ = fit(PriorShift(make("ts")), z, y).adapt(priors=[0.2, 0.3, 0.5])

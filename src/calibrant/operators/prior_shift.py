@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.optimize import minimize
 
-from ..arrays import log_softmax, softmax
+from ..arrays import log_softmax, softmax, weighted_quantiles
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from ..fits.judge import mean_losses
@@ -26,7 +26,7 @@ from ._label_shift import bins_of, find_frequencies, label_shift_test
 
 _ROWS = 20_000  # that tell thirds of the confidences well enough
 _RIDGE = 1e-3  # on the biases, in nats: keeps those of classes without rows finite
-_THIRDS = (1 / 3, 2 / 3)
+_THIRDS = np.array([1 / 3, 2 / 3])
 
 
 class PriorShift(Calibrator):
@@ -173,7 +173,8 @@ class PriorShift(Calibrator):
         correct = partial(corrected, slope=self.slope_, bias=self.bias_)
         total, weight = answered.reduce(partial(mean_answer, correct=correct))
         self.source_priors_ = total / weight
-        self.edges_ = _edges(softmax(correct(answered.pilot(_ROWS).rows().logits.astype(np.float64))))
+        some = answered.pilot(_ROWS).rows()
+        self.edges_ = _edges(softmax(correct(some.logits.astype(np.float64))), some.weight_array)
         self.table_ = answered.reduce(partial(bin_table, correct=correct, edges=self.edges_))
         self.priors_ = self.source_priors_.copy()
         self.priors_interval_ = np.stack([self.priors_, self.priors_], axis=1)
@@ -236,15 +237,15 @@ def bin_table(block: Block, correct: Any, edges: Array) -> Array:
     return found.reshape(count, block.n_classes).astype(np.float64)
 
 
-def _edges(p: Floats) -> Array:
+def _edges(p: Floats, weights: Array) -> Array:
     """Return the thirds of the confidences of each top label: (K, 2)."""
-    top, k = p.argmax(axis=1), p.shape[1]
-    confidence = p.max(axis=1)
-    edges = np.tile(np.quantile(confidence, _THIRDS), (k, 1))
-    for label in range(k):
-        own = confidence[top == label]
-        if len(own) >= 3:
-            edges[label] = np.quantile(own, _THIRDS)
+    order = p.max(axis=1).argsort()
+    top, confidence, w = p[order].argmax(axis=1), p[order].max(axis=1), weights[order]
+    edges = np.tile(weighted_quantiles(confidence, w, _THIRDS), (p.shape[1], 1))
+    for label in range(p.shape[1]):
+        own = top == label
+        if w[own].sum() >= 3:
+            edges[label] = weighted_quantiles(confidence[own], w[own], _THIRDS)
     return edges
 
 
