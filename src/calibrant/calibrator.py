@@ -239,6 +239,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         if not hasattr(self, "classes_") or len(self.classes_) != data.n_classes:
             self.classes_ = np.arange(data.n_classes)
         report = self._fit(data)
+        if not isinstance(report, FitReport):
+            raise TypeError(f"{type(self).__name__}: a fit must return a FitReport, not {report!r:.80}")
         if check and report.held_out_after is None:
             report = self._judged(report, data)
         self.fit_report_ = report

@@ -39,7 +39,7 @@ class Scattered:
 
     def run(self, tasks: Sequence[Task]) -> list[Any]:
         """Send the tasks to every block, and merge what comes back two at a time, in any order."""
-        sent = pickle.dumps(tuple(tasks))
+        sent = _pickled(tuple(tasks), "a pass cannot be sent: its function must stand at the top of a module")
         self.largest = max(self.largest, len(sent))
         generator = np.random.default_rng(self.seed)
         found = [self._answer(sent, block) for block in self.blocks]
@@ -52,7 +52,14 @@ class Scattered:
     @staticmethod
     def _answer(sent: bytes, block: Block) -> Answers:
         answers = Answers(tuple(run_tasks(pickle.loads(sent), [block])), block.n)
-        return pickle.loads(pickle.dumps(answers))
+        return pickle.loads(_pickled(answers, "what a pass returns cannot be sent"))
+
+
+def _pickled(what: Any, words: str) -> bytes:
+    try:
+        return pickle.dumps(what)
+    except (AttributeError, TypeError, pickle.PicklingError) as error:
+        raise AssertionError(f"{words} ({error})") from error
 
 
 def _cuts(labels: Integers) -> dict[str, list[Integers]]:
@@ -93,7 +100,10 @@ def blocks_do_not_matter(calibrator: Calibrator) -> None:
     for seed, (words, rows) in enumerate(_cuts(data.labels).items()):
         engine = scattered(data, rows, k, seed)
         judged = seed == 0  # refitting for the report takes most of the time
-        found = _fitted(calibrator, in_passes(engine, k, k, data.scores.dtype), judged=judged)
+        try:
+            found = _fitted(calibrator, in_passes(engine, k, k, data.scores.dtype), judged=judged)
+        except (ValueError, TypeError, IndexError) as error:
+            raise AssertionError(f"{words}: the fit fails, and on all rows as one it does not: {error}") from error
         gap = float(np.abs(found._map(data.other) - whole._map(data.other)).max())
         require(gap <= _CLOSE, f"{words}: probabilities differ by up to {gap:.3g}")
         if judged:
@@ -154,17 +164,30 @@ def check_merging(piece: Any) -> None:
 
 
 def _check_state(make: Callable[[], Any]) -> None:
+    empty = make()
+    lacks = [name for name in ("update", "finalise") if not callable(getattr(empty, name, None))]
+    lacks += [] if hasattr(empty, "merge") or hasattr(empty, "__add__") else ["merge"]
+    require(not lacks, f"{type(empty).__name__} is no state of a metric: it has no {' and no '.join(lacks)}")
     data = problem(_ROWS, 4, seed=1)
     p = np.exp(data.scores - data.scores.max(axis=1, keepdims=True))
     p /= p.sum(axis=1, keepdims=True)
-    wanted = np.asarray(_updated(make(), data.labels, p).finalise(), dtype=np.float64)
+    wanted = _finalised(_updated(empty, data.labels, p))
     for words, rows in _cuts(data.labels).items():
         total = make()
         for part in rows:
             if len(part):
                 total = _merged(_updated(make(), data.labels[part], p[part]), total)
-        found = np.asarray(total.finalise(), dtype=np.float64)
-        require(np.allclose(found, wanted, rtol=1e-9, atol=1e-12), f"{words}: {found} instead of {wanted}")
+        found = _finalised(total)
+        same = found.shape == wanted.shape and np.allclose(found, wanted, rtol=1e-9, atol=1e-12, equal_nan=True)
+        require(same, f"{words}: {found} instead of {wanted}")
+
+
+def _finalised(state: Any) -> Array:
+    found = state.finalise()
+    try:
+        return np.asarray(found, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise AssertionError(f"finalise must give a number or an array of numbers, not {found!r:.80}") from error
 
 
 def _updated(state: Any, labels: Integers, p: Array) -> Any:
@@ -173,4 +196,7 @@ def _updated(state: Any, labels: Integers, p: Array) -> Any:
 
 
 def _merged(one: Any, two: Any) -> Any:
-    return one + two if hasattr(one, "__add__") else one.merge(two)
+    if hasattr(one, "__add__"):
+        return one + two
+    merged = one.merge(two)
+    return one if merged is None else merged
