@@ -200,6 +200,16 @@ def test_a_gain_within_the_noise_is_told_of_maps_on_one_score():
         tell(_report(), "Isotonic", cautious=True)
 
 
+def test_a_map_that_loses_on_the_rows_it_was_fitted_on_says_so():
+    """`TopLabel` of `BayesianBinning` on a boosted model went from .6180 to .6257 on its own rows, and said nothing."""
+    within = {"held_out_before": 1.0, "held_out_after": 1.01, "held_out_error": 0.04}
+    with pytest.warns(CalibrationWarning, match=r"Map is not clearly better .* 1\.0100 against 1\.0000"):
+        tell(_report(loss_before=1.0, loss_after=1.001, **within), "Map")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tell(_report(loss_before=1.0, loss_after=1.0 + 1e-8, **within), "Map")
+
+
 @pytest.mark.parametrize(
     ("after", "shown"), [(1.3, "1.3000 against 1.2345"), (1.23450012, "1.2345001 against 1.2345000")]
 )

@@ -109,6 +109,7 @@ def test_the_cost_of_dropping_rows_is_their_log_loss():
     assert lost == pytest.approx(-np.log(1e-10))
 
 
+@pytest.mark.filterwarnings("ignore:.*not clearly better than the class frequencies")
 def test_the_keys_of_a_reservoir_come_from_its_seed():
     data = cloud(40, 2, 2)
     for seed, wanted in ((None, 0), (3, 3)):

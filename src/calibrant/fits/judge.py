@@ -43,6 +43,7 @@ FOLDS = 5
 _ONE_FOLD = 1_000_000  # scores from which one fold tells as much as all: 65,536 of its rows judge the fit
 _EXACT_BELOW = 80.0  # nats: a float32 holds probabilities down to exp(-87) with all its digits
 _STAKES = np.array([0.01, 0.03, 0.1, 0.3, 1.0])  # a nat: from losses of hundreds to those of about one
+_ROUNDED = 1e-6  # of a loss: answers in single precision
 _PILOT = 1000  # rows that tell the spread of the differences well enough: to about three per cent
 
 
@@ -270,7 +271,10 @@ def stated(report: FitReport, some: Data, data: Data) -> FitReport:
 
 
 def tell(report: FitReport, name: str, *, cautious: bool = False) -> None:
-    """Warn about what the report says a user should know; with ``cautious`` also of a gain that noise could explain."""
+    """Warn about what the report says a user should know.
+
+    Of a gain that noise could explain with ``cautious`` only, or where the map loses on the very rows it was fitted on.
+    """
     for message in report.messages:
         caution(f"{name}: {message}")
     if not report.converged:
@@ -278,7 +282,8 @@ def tell(report: FitReport, name: str, *, cautious: bool = False) -> None:
             f"{name} did not converge in {report.iterations} iterations; {report.loss} went from "
             f"{report.loss_before:.6g} to {report.loss_after:.6g}"
         )
-    doubt = _doubt(report, cautious or bool(report.caveat))
+    loses = report.loss_after > report.loss_before + _ROUNDED * abs(report.loss_before)
+    doubt = _doubt(report, cautious or loses or bool(report.caveat))
     if doubt:
         caution(f"{name} {doubt}; {_remedy(report)}")
 
@@ -290,11 +295,11 @@ def _doubt(report: FitReport, cautious: bool) -> str:
         unknown = f"has too few rows for a held-out {loss}: nothing says that it is better than the raw probabilities"
         return unknown if cautious else ""
     if report.harms:
-        return f"makes its held-out {loss} worse than {_instead(report)}: {_both(report)}"
+        return f"makes its held-out {loss} worse than {_instead(report, 'leaving the scores alone')}: {_both(report)}"
     if cautious and report.unproven:
         return (
-            f"is not clearly better than the raw probabilities: its held-out {loss} is {_both(report)}, "
-            f"give or take {report.held_out_error:.4f}"
+            f"is not clearly better than {_instead(report, 'the raw probabilities')}: its held-out {loss} is "
+            f"{_both(report)}, give or take {report.held_out_error:.4f}"
         )
     if report.caveat:
         return (
@@ -320,8 +325,6 @@ def _both(report: FitReport) -> str:
     return f"{report.held_out_after:.4f} against {report.held_out_before:.4f}"
 
 
-def _instead(report: FitReport) -> str:
-    """What there is without the map."""
-    return (
-        "the class frequencies" if report.details.get("before") == "class frequencies" else "leaving the scores alone"
-    )
+def _instead(report: FitReport, scores: str) -> str:
+    """What there is without the map: the scores, in these words, or what embeddings leave."""
+    return "the class frequencies" if report.details.get("before") == "class frequencies" else scores
