@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..arrays import softmax
 from ..errors import InvalidInput
+from ..files.dataset import Named
 from ..passes import Block
 from ..passes.batch import Batch
 from ..passes.task import Answers, Task, run_tasks
@@ -127,14 +128,25 @@ def answer(batch: Batch, maps: tuple[Any, ...]) -> Batch:
     if not len(batch.scores):
         return batch
     one = is_one_score(np.shape(batch.scores)) and maps[0].traits.needs == "scores"
-    given = named(batch)
+    given, answers, columns = named(batch), batch.scores, None
     own = 0 if one and is_first_of_two(column_names(given), maps[0].classes_) else 1
     with naming_rows(batch.origin):
-        answers = maps[0].predict_proba(given)
-        for fitted in maps[1:]:
-            answers = fitted.predict_proba(answers[:, 1] if one else answers)
+        for fitted in maps:
+            columns = None if one else _columns_answered(fitted, column_names(given))
+            answers = fitted.predict_proba(given)
+            given = answers[:, 1] if one else answers if columns is None else Named(answers, columns)
     if not one:
-        return replace(batch, scores=answers, columns=None)
+        return replace(batch, scores=answers, columns=columns)
     return replace(
         batch, scores=answers[:, own], columns=(f"p_{maps[-1].classes_[own]}",), event=None, event_told=False
     )
+
+
+def _columns_answered(fitted: Any, given: Sequence[Any] | None) -> tuple[str, ...] | None:
+    """Return the names of the columns that a map answers: of its classes, or where these are places of its columns."""
+    classes = fitted.classes_
+    if not np.array_equal(classes, np.arange(len(classes))):
+        return tuple(f"p_{c}" for c in classes.tolist())
+    if given is None or fitted.traits.needs != "scores":
+        return None
+    return tuple(map(str, getattr(fitted, "feature_names_in_", given)))
