@@ -7,10 +7,11 @@ from tests.conftest import overconfident
 import calibrant
 from calibrant import Hoki, KCal, arrays
 from calibrant.cells import one_score as cells_of_one_score
+from calibrant.fits import judge
 from calibrant.maps import density
 from calibrant.maps.scaling import _products, temperature
 from calibrant.passes import Block, engines, in_memory, sample
-from calibrant.validation import saturation
+from calibrant.validation import one_score, saturation
 
 pytestmark = pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
 Z, Y = overconfident(90, 4)
@@ -90,11 +91,18 @@ def test_parts(request):
 
 
 def test_an_event_of_many_rows(monkeypatch):
-    """Cells of one score, whose log-odds are made some rows at a time."""
-    p = np.random.default_rng(5).random(300_001)
-    y = (np.random.default_rng(6).random(300_001) < p**2).astype(int)
-    found = []
-    for rows in (1 << 14, 90_001):
+    """Cells of one score, whose log-odds are made some rows at a time, without logits."""
+    monkeypatch.setattr(one_score, "_MANY", 1000)
+    monkeypatch.setattr(judge, "_ONE_FOLD", 1000)
+    p = np.random.default_rng(5).random(20_001)
+    y = (np.random.default_rng(6).random(20_001) < p**2).astype(int)
+    glanced, plain, found = [], cells_of_one_score._glanced, []
+    monkeypatch.setattr(cells_of_one_score, "_glanced", lambda rows: glanced.append(rows.n) or plain(rows))
+    for rows in (1 << 15, 6667, 7000):
         monkeypatch.setattr(cells_of_one_score, "_ROWS", rows)
-        found.append(calibrant.make("isotonic-s", inputs="probabilities").fit(p, y).predict_proba(p[:200]))
-    np.testing.assert_array_equal(*found)
+        fitted = calibrant.QuadraticScaling(inputs="probabilities").fit(p, y)
+        found.append([fitted.coefficients_, fitted.predict_proba(p[-200:])[:, 1]])
+    assert glanced == [20_001] * 3
+    for one in found[1:]:
+        for part, wanted in zip(one, found[0], strict=True):
+            np.testing.assert_array_equal(part, wanted)
