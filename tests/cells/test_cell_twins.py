@@ -345,3 +345,20 @@ def test_distinct_scores_are_kept_up_to_a_number(cells):
             assert one.exact == (count <= most)
             assert one.table[1].sum() == count
             assert (one.table.shape[1] == count) == (count <= most)
+
+
+@pytest.mark.parametrize("weights", [[5e9 - 1, 5e9 + 1], [5e9, 5e9], [5e9 + 1, 5e9 - 1], [2.0**55, 2.0**55 - 8]])
+def test_whole_weights_are_compared_to_the_last_row(weights):
+    """Half a row short of the middle is the first bin, however many rows there are."""
+    scores = np.array([0.25, 0.5])
+    assert edges.equal_mass(scores, 2, np.array(weights)).tolist() == bins_by_fractions([0.25, 0.5], weights, 2)
+
+
+def test_edges_that_are_known_need_no_scores():
+    assert edges.fixed_edges([0.5], 15, 9).tolist() == [0, 0.5, 1]
+    assert edges.fixed_edges(None, 15, 9) is None
+    assert edges.fixed_edges("equal_mass", 15, 9) is None
+    assert len(edges.fixed_edges("equal_width", 15, 9)) == 16
+    assert len(edges.fixed_edges("sturges", 15, 9)) == len(edges.fixed_edges("equal_width", "sturges", 9)) == 6
+    for name in ("equal_mass", "imax", "kmeans"):
+        assert edges.fixed_edges(name, "sturges", 9) is None

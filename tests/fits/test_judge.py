@@ -356,3 +356,13 @@ def test_a_report_says_how_a_fit_ended():
         assert told[1:] == ["too few rows to tell how it does on others", words]
     report = FitReport(3, True, "nll", 0.5, 0.4, at_bound=("a", "b"), messages=("one",), caveat="two")
     assert str(report).splitlines()[-3:] == ["at the edge of its range: a, b", "note: one", "note: two"]
+
+
+def test_a_row_of_no_weight_says_nothing_however_wrong_it_is():
+    """Its loss is infinite, and nothing times that is no number."""
+    z, labels = np.array([[0.0, 1.0], [0.0, -np.inf], [2.0, 0.0]]), np.array([1, 1, 0])
+    block = Block(z, labels, np.array([1.0, 0.0, 3.0]), 2)
+    sure = lambda logits: np.array([[0.25, 0.75], [1.0, 0.0], [0.5, 0.5]])[: len(logits)]  # noqa: E731
+    before, after = mean_losses(in_memory(block), softmax, sure)
+    assert before == pytest.approx((np.log1p(np.exp(-1)) + 3 * np.log1p(np.exp(-2))) / 4)
+    assert after == pytest.approx((-np.log(0.75) + 3 * np.log(2)) / 4)
