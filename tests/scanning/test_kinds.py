@@ -231,3 +231,14 @@ def test_what_a_map_answers_keeps_the_names_of_its_classes(tmp_path, order, fitt
     again = calibrant.TemperatureScaling(inputs="probabilities").fit(mapped)
     assert again.temperature_ == pytest.approx(1, abs=0.01)
     assert calibrant.measure(mapped.mapped(again), resamples=19).rate.estimate == pytest.approx(accuracy)
+
+
+def test_new_columns_are_called_as_those_of_the_scores(tmp_path):
+    pd.DataFrame({"p_no": [0.8, 0.3, 0.6], "p_yes": [0.2, 0.7, 0.4], "label": [0, 1, 0]}).to_csv(tmp_path / "a.csv")
+    fitted = make("identity", inputs="probabilities").fit(calibrant.scan(tmp_path / "a.csv"))
+    turned = pd.read_csv(tmp_path / "a.csv", index_col=0)[["p_yes", "p_no", "label"]]
+    turned.to_csv(tmp_path / "b.csv", index=False)
+    for name in ("a.csv", "b.csv"):
+        calibrant.apply(fitted, calibrant.scan(tmp_path / name), to=tmp_path / "out.csv")
+        written = pd.read_csv(tmp_path / "out.csv")
+        np.testing.assert_allclose(written["calibrated_yes"], fitted.predict_proba(turned[["p_no", "p_yes"]])[:, 1])

@@ -6,6 +6,7 @@ import contextlib
 import os
 import secrets
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,14 @@ class Answering:
         shape = (0,) if scores.ndim == 1 else (0, len(self.maps[-1].classes_))
         return np.zeros(shape, np.float32 if scores.dtype in (np.float16, np.float32) else np.float64)
 
+    def names(self, batch: Batch) -> Sequence[Any]:
+        """Return what each probability is called: as the column of its scores, where these have names, or the class."""
+        classes = self.maps[-1].classes_.tolist()
+        if batch.columns is None or len(batch.columns) != len(classes):
+            return classes
+        order = self.maps[0]._order(batch.columns)
+        return batch.columns if order is None else [batch.columns[place] for place in order]
+
 
 def apply(calibrator: Any, data: Any, to: Any = None, *, column: str = "calibrated") -> Any:
     """Apply a fitted map to a scan.
@@ -62,7 +71,7 @@ def apply(calibrator: Any, data: Any, to: Any = None, *, column: str = "calibrat
     if source.is_cluster:
         if to is not None:
             raise InvalidInput("apply on a cluster returns a lazy frame, and writes nothing", seen=f"to={to!r}")
-        return source.answered(Answering(maps), column, calibrator.classes_)
+        return source.answered(Answering(maps), column)
     if not isinstance(source, FileSource):
         raise InvalidInput("apply writes files from files", seen=source.words, hint="use predict_proba on its batches")
     if to is None:
@@ -104,7 +113,7 @@ def _write_file(source: FileSource, path: str, target: Path, maps: tuple[Any, ..
     names = replace(source.names, every_part=source.names.part is None)
     batches = counted(source.reader(path)(path, names, source.rows_a_batch, **extra))
     answering = Answering(maps)
-    WRITERS[kind](((batch, answering(batch)) for batch in batches), target, column, maps[-1].classes_)
+    WRITERS[kind](((batch, answering(batch)) for batch in batches), target, column, answering.names)
 
 
 def _names(paths: tuple[str, ...]) -> list[str]:

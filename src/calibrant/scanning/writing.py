@@ -7,7 +7,7 @@ import gzip
 import io
 import json
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -19,14 +19,16 @@ from ..files.arrow_tables import pyarrow_module
 from ..files.writing import shown_like
 from ..passes.batch import Batch
 
+Names = Callable[[Batch], Sequence[Any]]
 Answered = Iterator[tuple[Batch, NDArray[Any]]]  # batches, each with its probabilities: (n, K), or (n,) of one event
 
 
-def new_columns(batch: Batch, p: NDArray[Any], column: str, classes: Any) -> dict[str, NDArray[Any]]:
+def new_columns(batch: Batch, p: NDArray[Any], column: str, names: Names) -> dict[str, NDArray[Any]]:
     """Return what is added to a table, by name.
 
     ``column`` is the name for a list and for the probability of one event. Where the scores are K columns it is what K
     names begin with: ``calibrated_ant``. One that ends in ``_`` is a beginning everywhere, as on the command line.
+    ``names`` says what these K are called.
     """
     begins = column.endswith("_")
     if p.ndim == 1:
@@ -35,7 +37,7 @@ def new_columns(batch: Batch, p: NDArray[Any], column: str, classes: Any) -> dic
         new = {f"{column}probs" if begins else column: p}
     else:
         prefix = column if begins else f"{column}_"
-        new = {f"{prefix}{c}": np.ascontiguousarray(p[:, i]) for i, c in enumerate(classes.tolist())}
+        new = {f"{prefix}{c}": np.ascontiguousarray(p[:, i]) for i, c in enumerate(names(batch))}
     if taken := set(new) & set(batch.table_columns):
         raise InvalidInput(
             f"{batch.origin.name or 'the table'} has a column {sorted(taken)[0]} already", hint="choose another name"
@@ -56,23 +58,23 @@ def arrow_column(p: NDArray[Any]) -> Any:
     return arrow.ListArray.from_arrays(ends, flat)
 
 
-def _tables(pairs: Answered, column: str, classes: Any) -> Iterator[Any]:
+def _tables(pairs: Answered, column: str, names: Names) -> Iterator[Any]:
     arrow = pyarrow_module("writing tables", "pyarrow")
     for batch, p in pairs:
-        new = new_columns(batch, p, column, classes)
+        new = new_columns(batch, p, column, names)
         old = batch.content
         old = old if batch.places is None else old.take(arrow.array(batch.places))
         yield arrow.record_batch([*old.columns, *map(arrow_column, new.values())], names=[*old.schema.names, *new])
 
 
-def _parquet(pairs: Answered, target: Path, column: str, classes: Any) -> None:
+def _parquet(pairs: Answered, target: Path, column: str, names: Names) -> None:
     parquet = pyarrow_module("writing .parquet", "pyarrow.parquet")
-    _streamed(_tables(pairs, column, classes), lambda schema: parquet.ParquetWriter(str(target), schema))
+    _streamed(_tables(pairs, column, names), lambda schema: parquet.ParquetWriter(str(target), schema))
 
 
-def _arrow(pairs: Answered, target: Path, column: str, classes: Any) -> None:
+def _arrow(pairs: Answered, target: Path, column: str, names: Names) -> None:
     ipc = pyarrow_module("writing .arrow", "pyarrow.ipc")
-    _streamed(_tables(pairs, column, classes), lambda schema: ipc.new_file(str(target), schema))
+    _streamed(_tables(pairs, column, names), lambda schema: ipc.new_file(str(target), schema))
 
 
 def _streamed(batches: Iterator[Any], start: Callable[[Any], Any]) -> None:
@@ -94,13 +96,13 @@ def _text(target: Path, name: str) -> io.TextIOWrapper:
     return io.TextIOWrapper(cast("BinaryIO", raw), encoding="utf-8", newline="")
 
 
-def _csv(pairs: Answered, target: Path, column: str, classes: Any) -> None:
+def _csv(pairs: Answered, target: Path, column: str, names: Names) -> None:
     with _text(target, target.name) as file:
         writer = None
         for batch, p in pairs:
             cells = batch.content
             rows = cells.rows if batch.places is None else [cells.rows[i] for i in batch.places]
-            new = new_columns(batch, p, column, classes)
+            new = new_columns(batch, p, column, names)
             if writer is None:
                 file.write(cells.style.mark)
                 writer = csv.writer(file, delimiter=cells.style.delimiter, lineterminator=cells.style.line_end)
@@ -109,11 +111,11 @@ def _csv(pairs: Answered, target: Path, column: str, classes: Any) -> None:
             writer.writerows([*row, *some] for row, some in zip(rows, added, strict=True))
 
 
-def _jsonl(pairs: Answered, target: Path, column: str, classes: Any) -> None:
+def _jsonl(pairs: Answered, target: Path, column: str, names: Names) -> None:
     with _text(target, target.name) as file:
         for batch, p in pairs:
             rows = batch.content.rows if batch.places is None else [batch.content.rows[i] for i in batch.places]
-            new = new_columns(batch, p, column, classes)
+            new = new_columns(batch, p, column, names)
             values = zip(*(part.tolist() for part in new.values()), strict=True)
             for row, some in zip(rows, values, strict=True):
                 told = {**row, **dict(zip(new, some, strict=True))}
@@ -163,7 +165,7 @@ def _header(rows: int, shape: tuple[int, ...], dtype: Any) -> bytes:
     return b"\x93NUMPY\x01\x00" + len(body).to_bytes(2, "little") + body
 
 
-WRITERS: dict[str, Callable[[Answered, Path, str, Any], None]] = {
+WRITERS: dict[str, Callable[[Answered, Path, str, Names], None]] = {
     ".parquet": _parquet,
     ".arrow": _arrow,
     ".feather": _arrow,

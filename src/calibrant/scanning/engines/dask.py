@@ -47,13 +47,15 @@ class DaskSource:
             found = [delayed(_both, pure=False)(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
         return found[0].compute() if found else None
 
-    def answered(self, answering: Callable[[Batch], Any], column: str, classes: Any) -> Any:
+    def answered(self, answering: Any, column: str) -> Any:
         """Return a lazy array of probabilities, or the frame, lazily, with them behind its columns."""
         if hasattr(self.given, "map_blocks"):
-            return lazily(_OfBlock(answering), self.given, None if self.given.ndim == 1 else len(classes))
+            return lazily(
+                _OfBlock(answering), self.given, None if self.given.ndim == 1 else len(answering.maps[-1].classes_)
+            )
         assert isinstance(self.batches, _FrameBatches)
         names = replace(self.batches.names, every_part=self.batches.names.part is None)
-        new = _WithColumns(answering, _FrameBatches(names, self.batches.bytes_a_batch), column, classes)
+        new = _WithColumns(answering, _FrameBatches(names, self.batches.bytes_a_batch), column)
         return self.given.map_partitions(new, meta=new(self.given._meta))
 
 
@@ -144,14 +146,13 @@ class _OfBlock:
 class _WithColumns:
     """A partition, a pandas frame, with the new columns behind its own."""
 
-    answering: Callable[[Batch], Any]
+    answering: Any
     batches: _FrameBatches
     column: str
-    classes: Any
 
     def __call__(self, partition: Any) -> Any:
         parts = [
-            new_columns(batch, self.answering(batch), self.column, self.classes)
+            new_columns(batch, self.answering(batch), self.column, self.answering.names)
             for batch in self.batches.with_empty(partition)
         ]
         new = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

@@ -47,7 +47,7 @@ class SparkSource:
             found = [pair[0] + pair[1] if len(pair) == 2 else pair[0] for pair in pairs]
         return found[0] if found else None
 
-    def answered(self, answering: Callable[[Batch], Any], column: str, classes: Any) -> Any:
+    def answered(self, answering: Any, column: str) -> Any:
         """Return the frame, lazily, with the probabilities behind its columns."""
         from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
         from pyspark.sql.types import StructType
@@ -55,10 +55,10 @@ class SparkSource:
         arrow = pyarrow_module("reading a Spark DataFrame", "pyarrow")
         names = replace(self.names, every_part=self.names.part is None)
         empty = empty_batch(self.words, names, to_arrow_schema(self.given.schema))
-        new = new_columns(empty, answering(empty), column, classes)
+        new = new_columns(empty, answering(empty), column, answering.names)
         kinds = arrow.schema([(name, arrow_column(values).type) for name, values in new.items()])
         fields = [*self.given.schema.fields, *from_arrow_schema(kinds).fields]
-        return self.given.mapInArrow(_Applied(answering, names, column, classes), StructType(fields))
+        return self.given.mapInArrow(_Applied(answering, names, column), StructType(fields))
 
 
 @dataclass(frozen=True)
@@ -105,16 +105,15 @@ def _work_by_this_python(frame: Any) -> None:
 class _Applied:
     """What a partition does to be answered: the old columns, and the new ones behind them."""
 
-    answering: Callable[[Batch], Any]
+    answering: Any
     names: Names
     column: str
-    classes: Any
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow
 
         for part in batches:
             for batch in record_batches(iter([part]), "a partition", self.names, max(1, part.num_rows)):
-                new = new_columns(batch, self.answering(batch), self.column, self.classes)
+                new = new_columns(batch, self.answering(batch), self.column, self.answering.names)
                 columns = [*part.columns, *map(arrow_column, new.values())]
                 yield pyarrow.RecordBatch.from_arrays(columns, names=[*part.schema.names, *new])
