@@ -139,6 +139,51 @@ def test_one_column_that_sql_keeps_is_a_name():
         fitted.to_sql(["a", "b", "c"], table="t", keep=3)
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"memory": np.inf},
+        {"memory": 10**400},
+        {"memory": "9" * 400 + "TB"},
+        {"sample": True},
+        {"part": np.zeros(3)},
+        {"percent": pd.NA},
+        {"scores": 3.0},
+    ],
+    ids=str,
+)
+def test_settings_of_scans_are_of_their_types(odd):
+    with pytest.raises(CalibrantError, match=next(iter(odd))):
+        calibrant.scan(Z, label=Y, **odd)
+
+
+def test_a_scan_whose_rows_have_no_weight_is_refused():
+    with pytest.raises(CalibrantError, match="zero everywhere"):
+        calibrant.make("ts").fit(calibrant.scan(Z, label=Y, weight=np.zeros(40)))
+
+
+@pytest.mark.parametrize("odd", [Odd(), [1j], "", 10**400, [np.inf, np.inf, -np.inf]], ids=str)
+def test_edges_and_outcomes_of_information_are_numbers(odd):
+    for asked in ({"edges": odd}, {"y_true": odd}):
+        with pytest.raises(CalibrantError):
+            metrics.mutual_information(**{"y_true": E, "scores": P, "edges": [0.3], **asked})
+
+
+@pytest.mark.parametrize("odd", [None, 10**400, np.zeros(3), 1e-30, "x"], ids=str)
+def test_errors_and_powers_that_are_planned_for_are_numbers(odd):
+    for asked in ({"tce": odd}, {"tce": 0.1, "power": odd}):
+        with pytest.raises(CalibrantError):
+            metrics.required_samples(**asked)
+
+
+def test_groups_of_lists_are_refused_by_a_fitted_map():
+    fitted = calibrant.ByGroup(calibrant.make("ts")).fit(Z, Y, groups=np.arange(40) % 3)
+    lists = np.empty(40, dtype=object)
+    lists[:] = [[1]] * 40
+    with pytest.raises(CalibrantError, match="groups"):
+        fitted.predict_proba(Z, groups=lists)
+
+
 @pytest.mark.parametrize("jobs", [-1, 1, 3, None])
 def test_jobs_are_a_number_of_threads_or_all(jobs):
     found = calibrant.compare(Z, Y, methods=["ts"], cv=2, n_jobs=jobs)

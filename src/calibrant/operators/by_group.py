@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -139,6 +139,8 @@ class ByGroup(GroupedMap):
         names, _ = as_array(groups, "groups")
         if names.shape != (len(z),):
             raise InvalidInput("groups must name one group a row", seen=f"shape {names.shape} for {len(z)} rows")
+        if not all(isinstance(name, Hashable) for name in names.tolist()):
+            raise InvalidInput("groups must name one group a row", seen="lists or arrays", allowed="text or numbers")
         known = {name: g for g, name in enumerate(self.names_.tolist())}
         places = np.array([known.get(name, -1) for name in names.tolist()], dtype=np.int64)
         if (places < 0).any():

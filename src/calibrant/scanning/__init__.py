@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import InvalidInput
 from ..files.pieces import Names
+from ..parameters import AnyOf, Instance, Integer, OneOf, check_value
 from ..passes.room import Room
 from .memory import batch_bytes, memory_bytes
 from .scanned import Given, Scan, refuse_beside_a_scan
@@ -69,8 +70,12 @@ def scan(
     >>> round(calibrant.make("ts").fit(calibrant.scan(batches)).temperature_, 1)
     1.0
     """
-    if sample is not None and (not isinstance(sample, int) or sample < 1):
-        raise InvalidInput("sample must be a number of rows", seen=repr(sample), allowed="at least 1")
+    if sample is not None and not Integer(1).accepts(sample):
+        raise InvalidInput("sample must be a number of rows", seen=repr(sample)[:80], allowed="at least 1")
+    check_value("part", part, AnyOf(OneOf(None), Instance((str,), "the name of a part")))
+    check_value("percent", percent, OneOf(True, False))
+    if not isinstance(scores, (str, list, tuple, type(None))):
+        raise InvalidInput("scores names columns", seen=type(scores).__name__, allowed="a word, or a list of words")
     given = {"labels": label, "weights": weight, "groups": group}
     beside = {role: value for role, value in given.items() if value is not None and not _is_name(value)}
     named: dict[str, Any] = {role: str(value) for role, value in given.items() if value is not None and _is_name(value)}

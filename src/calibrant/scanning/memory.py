@@ -7,11 +7,14 @@ import re
 from typing import Any
 
 from ..errors import InvalidInput
+from ..parameters import Number
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 _SHARE = 24  # a batch, the next, what becomes of it and what kernels make beside it take a few times its size
 _LARGEST = 1 << 25  # bytes of a batch beyond which nothing gets faster
 _SMALLEST = 1 << 16
+_TEXT = re.compile(r"\s*([0-9]*\.?[0-9]+|[0-9]+\.)\s*([KMGT]?I?)B?\s*")
+_BYTES = Number(1, 2.0**62)
 _UNKNOWN = 2 * 10**9  # where a system does not say what is free
 
 
@@ -25,12 +28,12 @@ def memory_bytes(given: Any = None) -> int:
     """
     if given is None:
         return _free() // 4
-    if isinstance(given, (int, float)) and not isinstance(given, bool) and given > 0:
-        return int(given)
-    found = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?I?)B?\s*", str(given).upper())
-    if found is None or found[2] not in _UNITS or found[1].count(".") > 1 or not float(found[1]) > 0:
-        raise InvalidInput("memory is not a number of bytes", seen=repr(given), allowed='such as "500MB" or "2GiB"')
-    return int(float(found[1]) * _UNITS[found[2]])
+    found = _TEXT.fullmatch(given.upper()) if isinstance(given, str) else None
+    amount = float(found[1]) * _UNITS.get(found[2], 0) if found else given
+    if not _BYTES.accepts(amount):
+        allowed = 'such as "500MB" or "2GiB"'
+        raise InvalidInput("memory is not a number of bytes", seen=repr(given)[:80], allowed=allowed)
+    return int(amount)
 
 
 def batch_bytes(memory: int) -> int:

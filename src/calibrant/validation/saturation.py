@@ -19,6 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _core
+from ..errors import InvalidInput
 from ..threads import get_threads
 from ..types import Array, Floats, Integers, Mask
 
@@ -50,6 +51,8 @@ def rows_without_zeros(weights: Array | None, n: int) -> ZeroCounts:
 def zero_level(counts: ZeroCounts, k: int) -> float:
     """Return log ε."""
     total, zeros, hits, rows = counts.tolist()
+    if not total > 0:
+        raise InvalidInput("sample_weight is zero everywhere", allowed="at least one positive weight")
     n = max(total, rows)  # a weight of two is the row twice, and weights that sum to one are no less than the rows
     least = 0.5 / (n * k)
     if zeros <= 0:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import root_scalar
 
 from ...errors import InvalidInput
-from ...parameters import Integer, generator
+from ...parameters import Integer, Number, check_value, generator
 from ...types import Array
 from ...validation import as_array
 from ..estimators.norms import check_norm
@@ -67,9 +67,11 @@ def required_samples(
     >>> required_samples(0.1) < required_samples(0.05)
     True
     """
-    if not 0 < power < 1 or not 0 < false_alarms < 1:
+    between = Number(1e-9, 1 - 1e-9)
+    if not between.accepts(power) or not between.accepts(false_alarms):
         raise InvalidInput("power and false_alarms must lie between 0 and 1", seen=f"{power}, {false_alarms}")
     check_norm(norm, (1, 2))
+    check_value("tce", tce, Number(1e-9, 1.0))
     if not Integer(20).accepts(repeats):
         raise InvalidInput("repeats is not valid", seen=repr(repeats), allowed=Integer(20).allowed)
     law = None if scores is None else np.asarray(as_array(scores, "scores")[0], dtype=np.float64).ravel()

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from ...cells.information import information_of
 from ...errors import InvalidInput
 from ...types import Floats, Mask
-from ...validation import as_matrix, as_weights
+from ...validation import as_array, as_matrix, as_weights
+from ...validation.arrays import as_float
 
 
 def mutual_information(y_true: Any, scores: Any, edges: Any, sample_weight: Any = None) -> float:
@@ -35,9 +36,9 @@ def mutual_information(y_true: Any, scores: Any, edges: Any, sample_weight: Any 
     1.0
     """
     values, _ = as_matrix(scores, "scores")
-    outcomes = _outcomes(np.asarray(y_true), values)
-    cuts = np.asarray(edges, dtype=np.float64)
-    if cuts.ndim != 1 or np.isnan(cuts).any() or (np.diff(cuts) < 0).any():
+    outcomes = _outcomes(as_float(as_array(y_true, "y_true")[0], "y_true"), values)
+    cuts = as_float(as_array(edges, "edges")[0], "edges").astype(np.float64)
+    if cuts.ndim != 1 or np.isnan(cuts).any() or (cuts[1:] < cuts[:-1]).any():
         raise InvalidInput("edges must be one increasing row of numbers", seen=repr(edges))
     if np.isnan(values).any():
         raise InvalidInput("scores contains NaN")
