@@ -242,3 +242,42 @@ def test_columns_called_like_the_classes_are_pointed_at(tmp_path: Path, capsys: 
     unlabelled = _write(frame.drop(columns="label"), tmp_path / "new.csv")
     assert main(["apply", fitted, str(unlabelled), "-o", str(tmp_path / "out.csv")]) == 3
     assert "pass --scores ant,bee,cat" in capsys.readouterr().err
+
+
+def _judged(capsys: pytest.CaptureFixture[str], *words: str) -> float:
+    capsys.readouterr()
+    assert main(["measure", *words, "--json", "-q"]) == 0
+    return json.loads(capsys.readouterr().out)["parts"][""]["metrics"]["nll"]["value"]
+
+
+@pytest.mark.parametrize("spelt", ["p_{}", "P_{}", "p_{}.x"])
+def test_names_decide_in_batches_through_a_map(
+    spelt: str, saved: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Words as labels went by the alphabet there, whatever the columns were called."""
+    names = ["soil", "bark", "ash"]
+    frame = pandas.DataFrame(P, columns=[f"p_{name}" for name in names]).assign(label=np.array(names)[TRUE.argmax(1)])
+    out = str(tmp_path / "words.calibrant")
+    assert main(["fit", str(_write(frame, tmp_path / "a.csv")), "--method", "vector", "-o", out, "-q"]) == 0
+    turned = frame[["p_ash", "label", "p_soil", "p_bark"]].rename(columns=lambda c: c.replace("p_", spelt[:2]))
+    path = str(_write(turned, tmp_path / "b.csv"))
+    wanted = _judged(capsys, str(tmp_path / "a.csv"), "--calibrator", out)
+    assert _judged(capsys, path, "--calibrator", out) == pytest.approx(wanted, rel=1e-9)
+    assert _judged(capsys, path, "--calibrator", out, "--memory", "1MB") == pytest.approx(wanted, rel=1e-6)
+
+
+def test_labels_may_be_spelt_otherwise_than_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """R makes red.soil of "red soil"; a list of columns has no prefix that is taken away."""
+    names = ["red soil", "Bark", "ash"]
+    labels = np.array(names)[TRUE.argmax(axis=1)]
+    plain = pandas.DataFrame(P, columns=[f"p_{name}" for name in names]).assign(label=labels)
+    wanted = _judged(capsys, str(_write(plain, tmp_path / "a.csv")))
+    of_r = plain.rename(columns={"p_red soil": "p_red.soil", "p_Bark": "p_bark"})
+    path = str(_write(of_r[["p_ash", "p_red.soil", "label", "p_bark"]], tmp_path / "b.csv"))
+    assert _judged(capsys, path) == pytest.approx(wanted, rel=1e-9)
+    assert _judged(capsys, str(tmp_path / "a.csv"), "--scores", "p_ash,p_red soil,p_Bark") == pytest.approx(wanted)
+    known, some = str(tmp_path / "m.calibrant"), of_r[of_r["label"] != "ash"]
+    assert main(["fit", str(tmp_path / "a.csv"), "--method", "identity", "-o", known, "-q"]) == 0
+    assert main(["measure", str(_write(some, tmp_path / "c.csv"))]) == 3  # which class is ash no label tells
+    assert "label outside the classes" in capsys.readouterr().err
+    assert _judged(capsys, str(tmp_path / "c.csv"), "--calibrator", known) > 0

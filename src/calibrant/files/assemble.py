@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
-from ..validation import as_embeddings, as_labels, as_scores, as_weights, column_order, is_one_score
+from ..validation import as_embeddings, as_labels, as_scores, as_weights, column_order, is_one_score, labels_in_order
 from .dataset import Dataset, Rows
 from .event import chosen_event, column_of_event, distinct_labels, plain_labels, two_labels
 from .pieces import Found, Names, Piece, listed
@@ -41,7 +41,7 @@ def assemble(path: str, found: Found, names: Names, digest: str) -> Dataset:
             group["scores"] = unrounded(path, group["scores"], kind, names)
             _check_arrays(path, group, kind)
     with _naming_lines(lines, [group["labels"] for group in parts.values() if "labels" in group]):
-        classes, class_names = _classes(path, pieces, parts, two)
+        classes, class_names = _classes(path, pieces, parts, two, names.known)
     rows = {part: _rows(group) for part, group in parts.items()}
     used = {name for group in parts.values() for piece in group.values() for name in (piece.key, *piece.sources)}
     unused = tuple(key for key in found.keys if key not in used)
@@ -243,9 +243,12 @@ def _check_finite(what: str, values: NDArray[Any]) -> None:
 
 
 def _classes(
-    path: str, pieces: Sequence[Piece], parts: dict[str, Group], two: list[Any] | None = None
+    path: str, pieces: Sequence[Piece], parts: dict[str, Group], two: list[Any] | None, known: tuple[str, ...]
 ) -> tuple[NDArray[Any], list[str]]:
-    """The label of each column, the same for all parts, and the names to show; ``two``: the event comes second."""
+    """The label of each column, the same for all parts, and the names to show.
+
+    ``two``: the event comes second; ``known`` are the classes of a map.
+    """
     first = next(iter(parts.values()))["scores"]
     shape = first.values.shape
     embedded = first.role == "embeddings"
@@ -267,8 +270,20 @@ def _classes(
     by_name = named is not None and isinstance(named[0], str) == (values.dtype.kind in "OU")
     positions = list(range(len(named))) if embedded and named is not None else None
     columns = None if named is None or embedded else tuple(map(str, named))  # they may name truth values
-    _, classes = as_labels(values, k, len(values), named if by_name else positions, columns, name)
+    own = _as_labels_spell(named, values, known) if by_name and not embedded else named
+    _, classes = as_labels(values, k, len(values), own if by_name else positions, columns, name)
     return classes, [str(c) for c in (named if named is not None else classes.tolist())]
+
+
+def _as_labels_spell(named: Any, labels: NDArray[Any], known: tuple[str, ...]) -> Any:
+    """Return the classes that columns name in the labels' or a map's letters, as p_red.soil names "red soil"."""
+    distinct = {label for label in labels.tolist() if isinstance(label, str)}
+    if not distinct <= set(named):
+        for words in (distinct, set(known)):
+            spelt = labels_in_order(tuple(named), words) if distinct <= words else None
+            if spelt is not None:
+                return spelt
+    return named
 
 
 def _class_names(path: str, pieces: Sequence[Piece], scores: Piece, k: int | None) -> list[Any] | None:

@@ -13,7 +13,7 @@ from .arrays import (
 )
 from .columns import column_order, order_alike, order_of, ordered_like, says_nothing
 from .event import class_named, is_first_of_two
-from .labels import as_groups, as_labels, known_classes, plain_labels, refuse_missing
+from .labels import as_groups, as_labels, known_classes, labels_in_order, plain_labels, refuse_missing
 from .one_score import ScoreColumn, as_score_column
 from .probabilities import Probabilities, as_probabilities, as_probabilities_of, label_hits, refuse_swapped
 from .saturation import floored
@@ -44,6 +44,7 @@ __all__ = [
     "is_one_score",
     "known_classes",
     "label_hits",
+    "labels_in_order",
     "of_sensible_size",
     "order_alike",
     "order_of",

@@ -134,10 +134,10 @@ def _named_classes(labels: NDArray[Any], columns: tuple[Any, ...]) -> NDArray[An
     # whatever order, or have exactly the numbers of the labels.
     if names is not None and labels.dtype.kind in "iu" and set(names) == {str(i) for i in range(len(names))}:
         return np.array([int(name) for name in names])
-    return _in_order_of(columns, distinct)
+    return labels_in_order(columns, distinct)
 
 
-def _in_order_of(columns: tuple[Any, ...], distinct: set[Any]) -> NDArray[Any] | None:
+def labels_in_order(columns: tuple[Any, ...], distinct: set[Any]) -> NDArray[Any] | None:
     """The labels in the order of the columns that name all of them, in other letters or among words of their own."""
     known = sorted(distinct, key=str)
     if len(known) != len(columns):
