@@ -242,3 +242,28 @@ def test_new_columns_are_called_as_those_of_the_scores(tmp_path):
         calibrant.apply(fitted, calibrant.scan(tmp_path / name), to=tmp_path / "out.csv")
         written = pd.read_csv(tmp_path / "out.csv")
         np.testing.assert_allclose(written["calibrated_yes"], fitted.predict_proba(turned[["p_no", "p_yes"]])[:, 1])
+
+
+def test_a_part_of_a_parquet_file_is_read_by_the_names_of_its_columns(tmp_path, held):
+    frame = FRAME.assign(split=np.where(np.arange(3000) < 1000, "val", "test"))
+    frame.to_parquet(tmp_path / "split.parquet")
+    found = calibrant.scan(tmp_path / "split.parquet", scores="logit_*", label="label", part="val")
+    assert found.metric("nll", inputs="logits") == pytest.approx(
+        calibrant.metrics.nll(Y[:1000], softmax(Z[:1000])), abs=1e-6
+    )
+
+
+def test_through_a_map_labels_in_words_go_by_its_classes(held):
+    words = np.array(["soil", "bark", "ash", "moor"])[Y]
+    fitted = make("ts", classes=["soil", "bark", "ash", "moor"]).fit(Z, words)
+    through = calibrant.scan(Z, label=words).mapped(fitted)
+    exact = calibrant.metrics.nll(Y, fitted.predict_proba(Z))
+    assert through.metric("nll") == pytest.approx(exact, abs=1e-6)
+    assert make("identity").fit(through).classes_.tolist() == ["soil", "bark", "ash", "moor"]
+
+
+def test_groups_are_not_passed_over_where_maps_are_compared(held):
+    data = calibrant.scan(FRAME, scores="logit_", label="label", group="group")
+    for choose in (calibrant.compare, make("auto").fit):
+        with pytest.raises(CalibrantError, match="on a scan takes no groups"):
+            choose(data)

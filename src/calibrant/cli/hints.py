@@ -9,7 +9,8 @@ _SAID: list[tuple[str, str]] = [
     (r'inputs="logits"', "--kind logits"),
     (
         r"pass classes=\[…\][^;]*",
-        "name the columns by their classes, as in p_ant,p_bee, or give the names in a key classes",
+        "name the columns by their classes, as in p_ant,p_bee, or give the names in a key classes, or name by --event "
+        "the event of one column",
     ),
     (r"percentages must be divided by 100", "if these are percentages, pass --percent"),
     (r"\bor normalise the rows\b", "normalise the rows, or choose their columns with --scores"),
@@ -17,6 +18,11 @@ _SAID: list[tuple[str, str]] = [
     (r"\b(scores|label|weight|groups?)=…", r"--\1 …"),
     (r'\bpart="(\w+)"', r"--part \1"),
     (r"\ba test set\b", "--test FILE"),
+    (
+        r"select or rename the columns, or pass an array without names.*",
+        "rename the columns, or choose others with --scores",
+    ),
+    (r"pass arrays that fit in memory", "allow more by --memory, so that the file is read whole"),
     # Parameters of maps, whatever they are called.
     (r"""\b([a-z_]+)=["']?([A-Za-z0-9_.-]+)["']?""", r"--set \1=\2"),
 ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -62,7 +63,9 @@ def table_pieces(table: Table, names: Names) -> Found:
     for key, role, columns in _score_columns(table, names):
         classes = None if len(columns) == 1 else _without_pattern(columns, key)
         percent = table.percent is not None and table.percent(columns)
-        pieces.append(Piece(key, role, "", table.numbers(columns), classes, tuple(columns), percent=percent))
+        with _saying_why(given=names.scores is not None):
+            numbers = table.numbers(columns)
+        pieces.append(Piece(key, role, "", numbers, classes, tuple(columns), percent=percent))
     taken = {piece.key for piece in pieces}
     if names.several:
         pieces.append(_several_labels(table, names.labels, {c for piece in pieces for c in piece.sources}))
@@ -76,6 +79,18 @@ def table_pieces(table: Table, names: Names) -> Found:
                 pieces.append(Piece(column, role, "", values))
     split = next((c for c in table.columns if c.lower() == "split"), None)
     return Found(_divide(pieces, None if split is None else table.values(split)), list(table.columns), table)
+
+
+@contextmanager
+def _saying_why(*, given: bool) -> Iterator[None]:
+    """Let an error about columns that nobody named as scores say why they are read."""
+    try:
+        yield
+    except InvalidInput as error:
+        if given or error.hint:
+            raise
+        hint = "its name says that it holds scores; if it does not, choose their columns with --scores"
+        raise InvalidInput(error.what, seen=error.seen, allowed=error.allowed, hint=hint) from error
 
 
 def _without_pattern(columns: Sequence[str], key: str) -> tuple[str, ...]:

@@ -34,9 +34,7 @@ _AHEAD = 1 << 22  # bytes of a Parquet file that are read ahead, of all columns 
 
 def batch_of_table(table: Table, names: Names, origin: Origin) -> Batch:
     """Return the rows of a table, or of one part of its split, as a batch."""
-    if names.every_part:
-        table = replace(table, columns=[column for column in table.columns if column.lower() != "split"])
-    found = table_pieces(table, names)
+    found = table_pieces(_undivided(table) if names.every_part else table, names)
     if any(piece.part for piece in found.pieces) and names.part is None:
         raise InvalidInput(
             f"{table.path} has a column split, and a scan reads one part",
@@ -76,6 +74,11 @@ def batch_of_table(table: Table, names: Names, origin: Origin) -> Batch:
         column_of_event(own, names),
         names.event is not None,
     )
+
+
+def _undivided(table: Table) -> Table:
+    """Return a table without the column that divides its rows into parts."""
+    return replace(table, columns=[column for column in table.columns if column.lower() != "split"])
 
 
 def _only(pieces: Sequence[Piece], role: str) -> Piece | None:
@@ -175,7 +178,7 @@ def empty_batch(name: str, names: Names, schema: Any) -> Batch:
 def wanted_columns(path: str, columns: Sequence[str], names: Names, schema: Any) -> list[str]:
     """Return the columns that play a role, in their order: the others need not be read."""
     arrow = pyarrow_module(f"reading {path}", "pyarrow")
-    found = table_pieces(arrow_table(path, arrow.Table.from_batches([], schema), 0), names)
+    found = table_pieces(_undivided(arrow_table(path, arrow.Table.from_batches([], schema), 0)), names)
     used = {source for piece in found.pieces for source in (piece.sources or (piece.key,))}
     return [column for column in columns if column in used or column.lower() == "split"]
 
