@@ -162,6 +162,28 @@ def test_groups_of_a_file_are_used(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "1 groups have rows in both parts" in page.read_text()
 
 
+def test_clusters_are_kept_together_where_maps_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    z, y = overconfident(120, 3)
+    np.savez(tmp_path / "c.npz", logits=z, labels=y, patients=np.arange(120) // 3, wards=np.arange(120) % 3)
+    path, out = str(tmp_path / "c.npz"), str(tmp_path / "m.calibrant")
+    assert main(["compare", path, "--clusters", "patients", "--methods", "ts", "--json", "-q"]) == 0
+    assert json.loads(capsys.readouterr().out)["settings"]["groups"] == 40
+    assert main(["compare", path, "--clusters", "patients", "--methods", "fast", "--json", "-q"]) == 0
+    compared = json.loads(capsys.readouterr().out)
+    assert main(["fit", path, "--clusters", "patients", "--set", "methods=fast", "-o", out, "--json", "-q"]) == 0
+    fitted = json.loads(capsys.readouterr().out)
+    assert (fitted["chosen"], fitted["reason"]) == (compared["best"], compared["reason"])
+    assert main(["fit", path, "--groups", "wards", "--set", "methods=fast", "-o", out, "-q"]) == 0  # three folds
+    assert main(["watch", str(tmp_path / "w.json"), path, "--clusters", "patients"]) == 2
+    assert "watch takes no --clusters" in capsys.readouterr().err
+    rows = [f"{0.2 + 0.2 * (i % 4)},{int(y[i] > 0)},{'val' if i < 60 else 'test'},{i % 2}" for i in range(120)]
+    (tmp_path / "s.csv").write_text("prob,label,split,site\n" + "\n".join(rows))
+    page = tmp_path / "page.html"
+    for words, told in ((["--profile", "risk"], False), (["--methods", "ts"], True)):
+        assert main(["report", str(tmp_path / "s.csv"), "--groups", "site", *words, "-q", "-o", str(page)]) == 0
+        assert ("2 groups have rows in both parts" in page.read_text()) == told  # parts to look at, or what depends
+
+
 def test_fit_apply_inspect_measure(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     where = file.parent
     assert main(["fit", str(file), "--method", "ts", "-o", str(where / "m.calibrant")]) == 0

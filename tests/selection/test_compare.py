@@ -403,3 +403,15 @@ def test_unknown_further_figures_are_named() -> None:
     z, y = overconfident(100, 3)
     with pytest.raises(InvalidInput, match=r"unknown figure.*'nll'.*gain, ece_crossfit"):
         compare(z, y, methods=["ts"], also="nll")
+
+
+def test_rows_to_judge_on_have_weights(rng: np.random.Generator) -> None:
+    z, y = rng.normal(size=(300, 3)), rng.integers(0, 3, 300)
+    weights = rng.integers(0, 3, 300).astype(float)
+    many = np.repeat(np.arange(300), weights.astype(int))
+    found = [
+        compare(z, y, methods=["ts"], test=test)["ts"].metrics["nll"].value
+        for test in ((z, y, None, None, weights), (z[many], y[many]), (z, y))
+    ]
+    assert found[0] == pytest.approx(found[1], rel=1e-12)
+    assert found[0] != pytest.approx(found[2], rel=1e-6)

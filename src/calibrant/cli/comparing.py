@@ -42,7 +42,7 @@ def compared(data: Dataset, seed: int, progress: Any, settings: dict[str, Any], 
         classes=None if data.plain_classes else data.classes,
         sample_weight=rows.weights,
         embeddings=rows.embeddings,
-        groups=rows.groups,
+        groups=rows.together,
         **{**how, "sizes": _sizes(settings["sizes"], most)},
     )
 
@@ -82,7 +82,7 @@ def _test(data: Dataset, other: Dataset, test: Rows) -> tuple[Any, ...]:
     refuse_moved_positions(other, order)
     scores: NDArray[Any] = test.scores if order is None else np.ascontiguousarray(test.scores[:, order])
     named = other.named(scores) if scores.ndim == 1 else data.named(scores)
-    return named, other.labels(test), test.embeddings, test.groups
+    return named, other.labels(test), test.embeddings, test.together, test.weights
 
 
 def _sizes(wanted: list[int], most: int) -> list[int]:
@@ -95,14 +95,16 @@ def _sizes(wanted: list[int], most: int) -> list[int]:
     return [size for size in wanted if size <= most]
 
 
-def report_context(data: Dataset, title: str | None, command: str) -> Context:
-    """Return where the numbers of a report come from; ``command`` reproduces it."""
+def report_context(data: Dataset, title: str | None, command: str, *, by_group: bool = False) -> Context:
+    """Return where the numbers of a report come from; ``command`` reproduces it; ``by_group``: groups apart."""
     found: dict[str, Any] = {"file": data.path, "SHA-256": data.digest, "scores": data.kind}
     of_parts = {name: facts(data, rows) for name, rows in data.parts.items()}
     for key in dict.fromkeys(key for told in of_parts.values() for key in told if key != "keys"):
         found[_FACTS.get(key, key.replace("_", " "))] = {name: told.get(key) for name, told in of_parts.items()}
     names = tuple(data.class_names)
-    return Context(title or f"Calibration of {Path(data.path).name}", found, command, names, doubts(data))
+    return Context(
+        title or f"Calibration of {Path(data.path).name}", found, command, names, doubts(data, by_group=by_group)
+    )
 
 
 _FACTS = {"scores": "values"}

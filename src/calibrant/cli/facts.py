@@ -32,8 +32,7 @@ def facts(data: Dataset, rows: Rows) -> dict[str, Any]:
         found["distinct_scores"] = len(np.unique(scores))
     else:
         found["tied_rows"] = int(((p == p.max(axis=1, keepdims=True)).sum(axis=1) > 1).sum())
-    if rows.groups is not None:
-        found["groups"] = len(np.unique(rows.groups))
+    found |= {key: len(np.unique(part)) for key in ("groups", "clusters") if (part := getattr(rows, key)) is not None}
     if rows.labels is not None:
         found["classes_seen"] = len(np.unique(rows.labels))
         if scores.ndim == 1:
@@ -44,14 +43,15 @@ def facts(data: Dataset, rows: Rows) -> dict[str, Any]:
     return found
 
 
-def doubts(data: Dataset) -> tuple[str, ...]:
-    """Return what makes the figures doubtful, in words."""
+def doubts(data: Dataset, *, by_group: bool = False) -> tuple[str, ...]:
+    """Return what makes the figures doubtful, in words; ``by_group``: groups are parts to look at one by one."""
     found = []
     if data.test is None and len(data.parts) > 1:
         found.append(
             f"The file holds several sets ({', '.join(data.parts)}); this is about the first. Choose with --part."
         )
-    found += [_shared_groups(data.fit.groups, data.test.groups)] if data.test is not None else []
+    if data.test is not None:
+        found += [_shared(*(rows.clusters if by_group else rows.together for rows in (data.fit, data.test)))]
     for rows in data.parts.values():
         told = facts(data, rows)
         if rows.labels is not None and told.get("accuracy", 1.0) < 0.9 / len(data.classes):
@@ -61,7 +61,7 @@ def doubts(data: Dataset) -> tuple[str, ...]:
     return tuple(words for words in found if words)
 
 
-def _shared_groups(one: Any, other: Any) -> str:
+def _shared(one: Any, other: Any) -> str:
     if one is None or other is None or not (both := set(one.tolist()) & set(other.tolist())):
         return ""
     return f"{len(both)} groups have rows in both parts, so the test part is no independent judge."

@@ -9,6 +9,7 @@ import numpy as np
 from ..calibrator import Calibrator
 from ..files import Dataset, Rows
 from ..metrics import brier, ece, ece_sweep, nll
+from ..selection import AutoCalibrator
 from ..types import Array
 from .measuring import announce, inputs_of, probabilities, replaces
 
@@ -20,6 +21,9 @@ def fit(calibrator: Calibrator, data: Dataset) -> Calibrator:
     announce(calibrator, data)
     rows = data.fit
     inputs, y = inputs_of(calibrator, data, rows), data.labels(rows)
+    if isinstance(calibrator, AutoCalibrator):  # the choice of compare, in the same folds
+        chooser: AutoCalibrator = calibrator
+        return chooser.fit(data.named(inputs), y, sample_weight=rows.weights, groups=rows.together)
     if not embedded:
         return calibrator.fit(data.named(inputs), y, sample_weight=rows.weights)
     beside = {"classifier_scores": rows.scores, "classifier_inputs": data.kind} if replaces(calibrator, data) else {}

@@ -192,7 +192,7 @@ def command_line() -> str:
     for parameter in ctx.command.params:
         name = str(parameter.name)
         if isinstance(parameter, click.Argument):
-            arguments.append(str(ctx.params[name]))
+            arguments += [] if ctx.params[name] is None else [str(ctx.params[name])]
         elif name == "seed" or (name in ctx.params and name not in _SAY_NOTHING and was_given(ctx, name)):
             options += _words(max(parameter.opts, key=len), ctx.params[name])
     return shlex.join([*ctx.command_path.split(), *arguments, *options])

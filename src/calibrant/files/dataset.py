@@ -59,6 +59,11 @@ class Rows:
     def __len__(self) -> int:
         return len(self.scores)
 
+    @property
+    def together(self) -> NDArray[Any] | None:
+        """Which rows depend on each other: those of a cluster, or else those of a group."""
+        return self.groups if self.clusters is None else self.clusters
+
 
 @dataclass(frozen=True, eq=False)
 class Dataset:

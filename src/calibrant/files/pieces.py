@@ -74,7 +74,9 @@ class Found:
 def named_pieces(path: str, keys: Sequence[str], names: Names) -> dict[str, tuple[str, str]]:
     """Return the (role, part) of each key that has one; what the user named counts, then what the key says."""
     found: dict[str, tuple[str, str]] = {}
-    chosen = {role: getattr(names, role) for role in ("scores", "labels", "embeddings", "weights", "groups")}
+    chosen = {
+        role: getattr(names, role) for role in ("scores", "labels", "embeddings", "weights", "groups", "clusters")
+    }
     for role, key in chosen.items():
         if key is not None and key not in keys:
             raise InvalidInput(f"{path} has no key {key!r}", seen=listed(keys), hint=f"it was named by --{role}")

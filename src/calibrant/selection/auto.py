@@ -15,6 +15,7 @@ from ..formulas import Term
 from ..invariants import Anything, Fitted, Text
 from ..parameters import Instance, Integer, OneOf
 from ..passes import Block
+from ..scanning import Scan
 from ..traits import Preserves, Traits
 from ..types import Floats, Self
 from ..validation import as_groups
@@ -103,6 +104,8 @@ class AutoCalibrator(Calibrator):
         groups : array-like of shape (n,), optional
             Rows of one group (a patient, a document) stay in one fold.
         """
+        if isinstance(scores, Scan) and (scores.grouped or groups is not None):
+            raise InvalidInput("a choice on a scan takes no groups", hint="pass arrays that fit in memory")
         self._places = None
         if groups is not None:
             weights = None if sample_weight is None else np.asarray(sample_weight)
@@ -126,7 +129,8 @@ class AutoCalibrator(Calibrator):
                 seen=f"{sample.n} of 4",
                 hint="choose a map yourself, such as ts",
             )
-        folds = min(int(self.cv), sample.n // 2)
+        most = sample.n // 2 if places is None else max(int(places.max()) + 1, 2)
+        folds = min(int(self.cv), most)
         found = compare_problems(
             problem,
             None,

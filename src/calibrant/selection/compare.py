@@ -69,8 +69,8 @@ def compare(
         ``settings["left_out"]``.
     cv, repeats : int
         Stratified folds, dealt anew in each repeat.
-    test : tuple (scores, y), (scores, y, embeddings) or (scores, y, embeddings, groups), optional
-        Judge on these rows instead, after a fit on all the others.
+    test : tuple (scores, y), with embeddings, groups and weights behind, optional
+        Judge on these rows instead, after a fit on all the others; what is left out at the end is None.
     embeddings : array-like of shape (n, d), optional
         For maps that need them.
     groups : array-like of shape (n,), optional
@@ -110,7 +110,7 @@ def compare(
     exact = saturated == "exact"
     scan = scores if isinstance(scores, Scan) else None
     if scan is not None:
-        _refuse_beside(y, sample_weight, embeddings, groups)
+        _refuse_beside(y, sample_weight, embeddings, groups if groups is not None else scan.grouped or None)
         inputs = scan.kind_of(inputs)
     inputs = inputs or "logits"
     given, sampled = (None, "") if scan is None else scan_problem(scan, inputs, classes, exact=exact)
@@ -289,8 +289,10 @@ def _test_problem(test: Any, inputs: str, given: Problem, fitted_on: Any) -> Pro
     """The rows to judge on; the names of their columns decide which is which class."""
     if isinstance(test, Scan):
         return scan_problem(test, inputs, given.classes, exact=given.exact)[0]
-    if not isinstance(test, (tuple, list)) or len(test) not in (2, 3, 4):
-        raise InvalidInput("test must be (scores, y), with embeddings and groups behind", seen=type(test).__name__)
-    scores, y, embeddings, groups = (*test, None, None)[:4]
+    if not isinstance(test, (tuple, list)) or len(test) not in (2, 3, 4, 5):
+        raise InvalidInput(
+            "test must be (scores, y), with embeddings, groups and weights behind", seen=type(test).__name__
+        )
+    scores, y, embeddings, groups, weights = (*test, None, None, None)[:5]
     scores = ordered_like(scores, fitted_on, given.classes)
-    return make_problem(scores, y, inputs, given.classes, None, embeddings, groups, name="test ", exact=given.exact)
+    return make_problem(scores, y, inputs, given.classes, weights, embeddings, groups, name="test ", exact=given.exact)

@@ -9,7 +9,7 @@ import click
 
 from ..main import COMMANDS
 from ..options import Run, common, method_names, output_option, parse_parameters, read_data, scan_options
-from ..output import print_json, print_table, say
+from ..output import print_json, print_table, print_words, say
 
 
 @click.command("fit", help=COMMANDS["fit"] + "\n\nFits on the validation part of a split, and judges on its test part.")
@@ -68,7 +68,7 @@ def command(
             rows.append((f"{report.loss} held out", report.held_out_before, report.held_out_after))
         print_table(("", "before", "after"), rows)
     if method == "auto":
-        click.echo(f"{chosen['chosen']}: {chosen['reason']}")
+        print_words(f"{chosen['chosen']}: {chosen['reason']}")
     say(f"fitted {method} on {fitted.n_samples_} rows; saved to {output}", run.quiet)
 
 

@@ -35,17 +35,17 @@ def command(file: str, output: str, title: str | None, profile: str, names: Any,
     from ..comparing import compared, report_context
 
     data = read_data(file, names, several=profile == "multilabel")
+    by_group = profile != "default" and names["groups"] is not None
     if profile != "default":
         from ..measuring import measured_parts
 
-        by_group = names["groups"] is not None
         found: Any = next(reversed(measured_parts(data, None, run.seed, profile, by_group=by_group).values()))
         words, told = found.verdict, {"verdict": found.verdict}
     else:
         with progress("comparing", run.quiet) as advance:
             found = compared(data, run.seed, advance, settings, names)
         words, told = found.reason, {"best": found.best_, "reason": found.reason}
-    report(found, output, report_context(data, title, command_line()))
+    report(found, output, report_context(data, title, command_line(), by_group=by_group))
     if run.as_json:
         print_json("report", file=file, output=output, **told)
     else:

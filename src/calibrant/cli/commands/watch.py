@@ -79,6 +79,8 @@ def command(
     rules = parse_gates(asked, 'alarm, "gap.low > 0.01" or "p < 0.001"')
     if how["batch"] is not None and how["batch_rows"] is not None:
         raise click.UsageError("--batch and --batch-rows exclude each other")
+    if names["clusters"] is not None:
+        raise click.UsageError("watch takes no --clusters: to a monitor all rows are independent of each other")
     from ..watching import State, feed, figures
 
     kept = State(state, _settings(how, counts, run.seed), restart)
