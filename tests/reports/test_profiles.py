@@ -51,3 +51,19 @@ def test_a_report_checks_probabilities_few_times(tmp_path, rng, monkeypatch):
     found = calibrant.compare(z, y, methods=["identity", "ts", "ets"], inputs="logits")
     calibrant.report(found, tmp_path / "page.html")
     assert len(calls) <= 12
+
+
+def test_lines_that_leave_a_frame_are_cut_there(risk, tmp_path):
+    """Net benefit of acting always falls without end: along the lower edge it looked like a value."""
+    calibrant.report(risk, tmp_path / "risk.html")
+    text = (tmp_path / "risk.html").read_text()
+    assert text.count("<clipPath") == text.count('clip-path="url(#inside-') == 2
+
+
+def test_weights_are_no_participants(rng):
+    p = rng.random(300)
+    y = (rng.random(300) < p).astype(int)
+    found = metrics.measure(y, p, sample_weight=rng.random(300) + 0.5, profile="risk", resamples=30)
+    items = {item: done for item, _, done in checklist(found)}
+    assert "300 weighted rows" in items["10"]
+    assert "By the author" in items["20"]

@@ -36,3 +36,11 @@ def test_the_page_is_whole(how, tmp_path):
     told = json.loads(numbers[1])
     assert told["findings"]["batches"] == monitor.batches
     assert monitor.findings().verdict.split(":")[0].split("batch")[0] in text
+
+
+def test_evidence_that_is_not_drawn_whole_says_so(tmp_path):
+    monitor = Monitor()
+    for _ in range(6):
+        monitor.update(np.ones(80), np.full(80, 0.3))
+    calibrant.report(monitor, tmp_path / "w.html")
+    assert "≥ 1e12" in (tmp_path / "w.html").read_text()

@@ -31,13 +31,12 @@ def smooth_marks(curve: SmoothCurve) -> tuple[Markup, str]:
     x, y = along(0, span, _LEFT, _LEFT + _WIDE), along(0, span, _TOP + _HIGH, _TOP)
     seen = curve.score <= span
     at = x(curve.score[seen])
-    mid, low, high = (y(np.clip(values[seen], 0, span)) for values in (curve.frequency, curve.low, curve.high))
+    mid, low, high = (y(values[seen]) for values in (curve.frequency, curve.low, curve.high))
     ticks = np.linspace(0, span, 5).tolist()
     parts = [
         _frame(x, ticks, y, ticks, _STRIP, ("probability said", "share that came true")),
         line("diagonal", (_LEFT, _LEFT + _WIDE), (_TOP + _HIGH, _TOP)),
-        band(at, low, high),
-        polyline("line line0", at, mid),
+        _inside("curve", band(at, low, high), polyline("line line0", at, mid)),
         _outcomes(curve, span),
     ]
     return Markup("".join(parts)), _size(_STRIP)
@@ -50,12 +49,18 @@ def _frame(
     bottom, parts = _TOP + _HIGH, []
     for tick in across_at:
         parts.append(upright("grid", x(tick), _TOP, bottom))
-        parts.append(text(f"{tick:.2g}", x(tick), bottom + strip + 22))
+        parts.append(text(f"{tick:.3g}", x(tick), bottom + strip + 22))
     for tick in up_at:
         parts.append(across("grid", y(tick), _LEFT, _LEFT + _WIDE))
-        parts.append(text(f"{tick:.2g}", _LEFT - 6, y(tick) + 4, "end"))
+        parts.append(text(f"{tick:.3g}", _LEFT - 6, y(tick) + 4, "end"))
     parts.append(text(words[0], _LEFT + _WIDE / 2, bottom + strip + 40))
     return "".join([*parts, turned(words[1], 12, _TOP + _HIGH / 2)])
+
+
+def _inside(chart: str, *parts: str) -> str:
+    """Return lines cut where they leave the frame: along its edge they would be read as values."""
+    clip = f'<clipPath id="inside-{chart}">{box(_LEFT, _TOP, _WIDE, _HIGH)}</clipPath>'
+    return f'{clip}<g clip-path="url(#inside-{chart})">{"".join(parts)}</g>'
 
 
 def _size(strip: float) -> str:
@@ -77,7 +82,8 @@ def _outcomes(curve: SmoothCurve, span: float) -> str:
             tall = half * (count / most) ** 0.5
             y = middle - tall if kind == "yes" else middle
             if count > 0:
-                parts.append(box(_LEFT + i * wide, y, max(wide - 1, 0.5), tall, kind, told))
+                inside = min(wide - 1, _WIDE - i * wide)  # the last may end behind the axis
+                parts.append(box(_LEFT + i * wide, y, max(inside, 0.5), tall, kind, told))
     parts += [text("yes", _LEFT - 4, middle - 8, "end", "count"), text("no", _LEFT - 4, middle + 16, "end", "count")]
     return "".join(parts)
 
@@ -92,15 +98,14 @@ def decision_marks(curve: DecisionCurve) -> tuple[Markup, str]:
     x, y = along(0, span, _LEFT, _LEFT + _WIDE), along(least, top, _TOP + _HIGH, _TOP)
     seen = curve.thresholds <= span + 1e-9
     at = x(curve.thresholds[seen])
-    value, low, high, everyone = (
-        y(np.clip(values[seen], least, top)) for values in (curve.net_benefit, curve.low, curve.high, curve.treat_all)
-    )
+    lines = (curve.net_benefit, curve.low, curve.high, curve.treat_all)
+    value, low, high, everyone = (y(values[seen]) for values in lines)
     words = ("threshold at which one acts", "net benefit, a row")
     parts = [
         _frame(x, np.linspace(0, span, 5).tolist(), y, (0.0, best / 2, best), -4, words),
-        band(at, low, high),
-        polyline("line line0", at, value),
-        polyline("line line1", at, everyone),
+        _inside(
+            "decisions", band(at, low, high), polyline("line line0", at, value), polyline("line line1", at, everyone)
+        ),
         across("never", y(0.0), _LEFT, _LEFT + _WIDE),
         _key(_LEFT + _WIDE - 168, _TOP + 8),
     ]

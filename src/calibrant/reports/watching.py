@@ -16,6 +16,7 @@ from .svg import across, along, band, box, circle, polyline, text, titled, uprig
 LEFT, WIDTH, HEIGHT = 64, 560, 190  # of the inside of a chart
 SIZE = f"0 0 {LEFT + WIDTH + 30} {HEIGHT + 52}"
 CAP = 12.0  # decades of evidence that are drawn
+_NAMED = 4  # batches, and the last: names of 14 letters stand side by side, also where the last one ends at the edge
 PROMISES = {
     "lifetime": "If the null were true, this monitor would ever raise an alarm with probability {alpha:.3g} at most, "
     "however long it watches and however often one looks.",
@@ -57,7 +58,7 @@ def _frame(
     for value, words in ticks:
         parts.append(across("grid", y(value), LEFT, LEFT + WIDTH))
         parts.append(text(words, LEFT - 6, y(value) + 4, "end"))
-    step = max(1, -(-len(points) // 6))
+    step = max(1, -(-len(points) // _NAMED))
     for point in points[::-step][::-1]:
         words = point.label if len(point.label) < 14 else point.label[:12] + "…"
         anchor = "middle" if x(point.batch) < LEFT + WIDTH - 30 else "end"  # so that the last is not cut
@@ -85,6 +86,8 @@ def _evidence(points: Sequence[Point], found: Findings) -> Markup:
     ticks = [
         (float(t), f"1e{t}" if abs(t) > 3 else f"{10.0**t:,g}") for t in range(math.ceil(low), int(high) + 1, step)
     ]
+    if high == CAP:  # what is above is drawn here
+        ticks = [(t, words) for t, words in ticks if t <= CAP - step] + [(CAP, f"≥ 1e{CAP:g}")]
     x, y, frame = _frame(points, low, high, ticks)
     parts = [frame, _since(found, x), polyline("line", [x(p.batch) for p in known], [y(h) for h in heights])]
     parts.append(across("level", y(level), LEFT, LEFT + WIDTH))
