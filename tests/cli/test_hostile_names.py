@@ -147,3 +147,14 @@ def test_what_python_prints_is_not_obeyed():
     shown = f"{measure(y, p, groups=groups)!r}{found}"
     assert not {"\x1b", "\x07", "\u202e"} & set(shown)
     assert r"a\nb" in shown
+
+
+def test_a_long_name_leaves_the_numbers_their_room(monkeypatch, capsys):
+    """They vanished, of all rows."""
+    from calibrant.cli import output
+
+    monkeypatch.setattr(output, "table_width", lambda: 80)
+    output.print_wide_table(("group", "rows", "gap"), [("x" * 10_000, "48", "+0.1234"), ("b", "52", "-0.4321")])
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 80
+    assert all(number in shown for number in ("48", "+0.1234", "52", "-0.4321"))

@@ -70,6 +70,8 @@ def test_page_and_picture_are_written(state, tmp_path):
     assert main(["watch", state, path, "--report", str(page), "--picture", str(picture), "--quiet"]) == 0
     assert "Calibration watch" in page.read_text()
     assert picture.read_bytes()[:4] == b"\x89PNG"
+    assert main(["watch", state, "--report", str(page), "--quiet"]) == 0
+    assert f"calibrant watch {state} --report" in page.read_text()
 
 
 def test_a_picture_of_another_kind_is_refused_before_anything_is_written(state, tmp_path, capsys):
@@ -145,3 +147,12 @@ def test_a_state_that_another_run_changed_is_not_overwritten(state, tmp_path, mo
     assert main(["watch", state, other]) == 4
     assert "another run" in capsys.readouterr().err
     assert Monitor.load(state).batches == 2
+
+
+@pytest.mark.parametrize("named", ["--groups", "--batch"])
+def test_names_that_no_state_could_be_read_with_are_refused(named, state, tmp_path, capsys):
+    path = tmp_path / "a.csv"
+    path.write_text(f"prob,y,who\n0.3,1,{'x' * 70_000}\n0.4,0,b\n")
+    assert main(["watch", state, str(path), named, "who"]) == 3
+    assert "too long to be watched" in capsys.readouterr().err
+    assert not (tmp_path / "state.json").exists()

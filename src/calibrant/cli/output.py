@@ -18,6 +18,7 @@ from ..progress import Progress, reporting
 
 JSON_FORMAT = 1
 _LONGEST = 400  # characters of a cell: names of classes may have thousands
+_SHORTEST = 9  # characters of a name beside numbers, however narrow the terminal is
 
 
 def say(text: str, quiet: bool = False) -> None:
@@ -95,12 +96,21 @@ def columns_that_fit(columns: Sequence[str], rows: Sequence[Sequence[Any]], pros
 
 def print_wide_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print a table in as many pieces, one below the other, as its columns need; each begins with the first column."""
-    start = 1
+    beside = max(len(cell(item)) for row in (columns, *rows) for item in row[1:])
+    names, start = cut_names([row[0] for row in rows], [beside]), 1
     while start < len(columns):
-        head, body = (columns[0], *columns[start:]), [(row[0], *row[start:]) for row in rows]
+        body = [(name, *row[start:]) for name, row in zip(names, rows, strict=True)]
+        head = (columns[0], *columns[start:])
         shown = max(columns_that_fit(head, body), 2)
         print_table(head[:shown], [row[:shown] for row in body])
         start += shown - 1
+
+
+def cut_names(names: Sequence[Any], beside: Sequence[int]) -> list[str]:
+    """Return names that leave room for columns of these widths beside them; both ends stay, which tell them apart."""
+    most = max(table_width() - sum(beside) - 3 * len(beside), _SHORTEST)
+    before, behind = -(-(most - 1) // 2), (most - 1) // 2
+    return [text if len(text) <= most else f"{text[:before]}…{text[-behind:]}" for text in map(cell, names)]
 
 
 def progress(words: str, quiet: bool = False) -> contextlib.AbstractContextManager[Progress]:

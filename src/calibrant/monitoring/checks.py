@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import FileProblem
 from ..types import Array
 
+LONGEST = 1 << 16  # letters of a name of a batch or a stream, so that no file makes much of one
 _LEAST = -(2.0**53)  # of a logarithm: more than the rows of any life can lose, and a whole number when saved again
 
 
@@ -36,7 +37,7 @@ def count(value: Any) -> int:
 
 def text(value: Any) -> str:
     """Return a short text."""
-    need(isinstance(value, str) and len(value) <= 1000, "a name is not a short text")
+    need(isinstance(value, str) and len(value) <= LONGEST, "a name is not a short text")
     return value
 
 

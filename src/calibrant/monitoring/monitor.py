@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from ..errors import InvalidInput, count_of
 from .alternatives import CENTRES, OFFSETS, SLOPES
 from .batch import Batch, batch_of
 from .changes import Changes
+from .checks import LONGEST
 from .findings import Alarm, Findings, findings_of
 from .history import Point, points_of
 from .rows import Rows, has_no_rows, read_rows
@@ -128,6 +129,7 @@ class Monitor:
         label : str, optional
             The name of the batch, such as a date; else its number.
         """
+        _refuse_long([] if label is None else [label])
         if isinstance(y, Batch):
             self._admit(y)
             self._state.add(y, None, label)
@@ -158,7 +160,8 @@ class Monitor:
         return read_rows(y, p, groups, sample_weight, classes=state.classes, **how)
 
     def _admit(self, batch: Batch) -> None:
-        """Refuse a batch that does not fit the earlier ones."""
+        """Refuse a batch that does not fit the earlier ones, or whose names a file would not hold."""
+        _refuse_long(batch.sums)
         state = self._state
         if batch.settings != self.settings:
             raise InvalidInput("this batch was summed by a monitor with other settings")
@@ -172,6 +175,7 @@ class Monitor:
             raise InvalidInput(
                 "groups must be given with every batch or with none",
                 seen="groups here" if batch.grouped else "none here",
+                hint="" if batch.grouped else "name them: groups=…",
             )
         state.classes, state.grouped = np.asarray(batch.classes), batch.grouped
         if self.settings.question == "changed" and state.changes is None:
@@ -286,3 +290,14 @@ class Monitor:
         state = "ALARM" if self.alarm else "no alarm"
         level = f"log E {self.log_e:.2f} of {self.settings.threshold:.2f}"
         return f"<Monitor: {count_of(self.batches, 'batch')}, {state}, {level}>"
+
+
+def _refuse_long(names: Iterable[str]) -> None:
+    """Refuse names that a saved state would not be read with again."""
+    for name in names:
+        if len(name) > LONGEST:
+            raise InvalidInput(
+                "the names of batches, groups and classes are too long to be watched",
+                seen=f"{len(name):,} letters",
+                allowed=f"{LONGEST:,} in all",
+            )

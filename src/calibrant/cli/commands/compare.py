@@ -8,7 +8,18 @@ import click
 
 from ..main import COMMANDS
 from ..options import Run, common, compare_options, output_option, read_data, scan_options
-from ..output import number, print_json, print_table, print_wide_table, print_words, progress, say, table_width
+from ..output import (
+    cell,
+    cut_names,
+    number,
+    print_json,
+    print_table,
+    print_wide_table,
+    print_words,
+    progress,
+    say,
+    table_width,
+)
 
 
 @click.command(
@@ -68,7 +79,9 @@ def print_comparison(found: Any) -> None:
             "fit s": f"{row.fit_seconds:.3f}",
         }
         rows.append((mark + row.name, *figures, *(rest[name] for name in last)))
-    print_table(("  map", *shown, *last), rows)
+    columns = zip((*shown, *last), *(row[1:] for row in rows), strict=True)
+    names = cut_names([row[0] for row in rows], [max(map(len, map(cell, column))) for column in columns])
+    print_table(("  map", *shown, *last), [(name, *row[1:]) for name, row in zip(names, rows, strict=True)])
     if any(shown[name] for name in shown if name not in found.rows[0].against_best):  # no means of rows: errors
         print_words("± of calibration errors is that of the estimate, which chance raises")
     if found.curves:
