@@ -276,3 +276,13 @@ def test_the_page_says_that_zeros_are_judged_as_something_small(tmp_path: Path) 
         report(found, tmp_path / "page.html")
         page = (tmp_path / "page.html").read_text()
         assert (f"{at_the_ends} rows with a probability of exactly 0" in page) == (zeros > 0)
+
+
+def test_the_page_of_a_choice_shows_the_chosen_map_and_no_table_of_the_others(tmp_path: Path) -> None:
+    z, y = overconfident(80, 3)
+    names = np.array(["red soil", "bark", "ash"])
+    report(make("auto", methods=["ts", "vector"], classes=names).fit(z, names[y]), tmp_path / "map.html")
+    text = (tmp_path / "map.html").read_text().split('id="numbers"')[0]
+    assert "AutoCalibrator(methods=[" in text.replace("&#39;", "'")
+    assert "array(" not in text
+    assert "fit_seconds" not in text

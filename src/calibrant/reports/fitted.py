@@ -34,7 +34,7 @@ def facts_of(fitted: Calibrator) -> dict[str, Any]:
     """Return how the fit went, by name."""
     told = fitted.fit_report_
     return {
-        "map": repr(fitted),
+        "map": settings_of(fitted),
         "rows": fitted.n_samples_,
         "classes": len(fitted.classes_),
         "parameters": f"{fitted.n_parameters_:g}",
@@ -45,6 +45,11 @@ def facts_of(fitted: Calibrator) -> dict[str, Any]:
         "at a bound": ", ".join(told.at_bound) or "nothing",
         "messages": "; ".join(m for m in (*told.messages, told.caveat) if m) or "none",
     }
+
+
+def settings_of(fitted: Calibrator) -> str:
+    """Return the map as it is written, but for its classes, which may be many."""
+    return repr(fitted.unfitted().set_params(classes=None))
 
 
 def _held_out(told: Any) -> str:
@@ -60,7 +65,7 @@ def parameters_of(fitted: Calibrator) -> list[tuple[str, str]]:
 
 def _parameters(fitted: Any, prefix: str, classes: Any) -> Iterator[tuple[str, str]]:
     for name, value in vars(fitted).items():
-        if not name.endswith("_") or name.endswith("__") or name in KNOWN:
+        if not name.endswith("_") or name.endswith("__") or name in KNOWN or _is_table(value):
             continue
         words = f"{prefix}{name[:-1].replace('_', ' ')}"
         if _is_map(value):
@@ -86,6 +91,11 @@ def _class_name(label: Any) -> str:
 
 def _is_map(value: Any) -> bool:
     return hasattr(value, "__dict__") and any(name.endswith("_") for name in vars(value))
+
+
+def _is_table(value: Any) -> bool:
+    """Tell whether this is what was seen of other maps, row by row."""
+    return isinstance(value, (list, tuple)) and any(isinstance(row, dict) for row in value)
 
 
 def _shown(value: Any) -> str:

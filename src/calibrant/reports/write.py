@@ -28,7 +28,7 @@ from ..metrics.measuring import measure
 from ..metrics.table import meanings_of
 from ..monitoring import Monitor
 from ..selection import Comparison
-from .fitted import curves_of, facts_of, parameters_of
+from .fitted import curves_of, facts_of, parameters_of, settings_of
 from .marks import (
     INSIDE,
     MAP,
@@ -254,7 +254,7 @@ def _summary(
     """What was found: pairs of whom it is about ("before", "after" or "") and words."""
     if fitted is not None:
         lines = str(fitted.fit_report_).splitlines()
-        return [("", f"{repr(fitted)[:120]}, fitted on {fitted.n_samples_:,} rows. " + "; ".join(lines) + ".")]
+        return [("", f"{settings_of(fitted)[:120]}, fitted on {fitted.n_samples_:,} rows. " + "; ".join(lines) + ".")]
     words = [("before" if after is not None else "", before.verdict)] if before is not None else []
     if after is not None and comparison is not None:
         words.append((f"after {comparison.best_}", after.verdict))
