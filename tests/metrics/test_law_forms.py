@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 from scipy.special import expit, logit
+from scipy.stats import norm
 from scipy.stats import t as student
 
 from calibrant.cells.pairs import Pairs, standard_error
 from calibrant.metrics.estimators.crossfit import crossfit_of
-from calibrant.metrics.inference.means import mean_interval
+from calibrant.metrics.inference.means import mean_interval, share_ends
 from calibrant.metrics.inference.resampling import Sampling
-from calibrant.metrics.inference.risk import mean_law
+from calibrant.metrics.inference.risk import mean_law, ratio_law
 
 SAMPLING = Sampling(19, np.random.default_rng(0))
 
@@ -92,3 +93,38 @@ def test_a_cross_fitted_error_of_clusters_is_that_of_its_folds(norm):
     assert found.mean == pytest.approx(mean / w.sum())
     more = Pairs(np.r_[p, 0.99], np.r_[y, 1.0], np.r_[w, 0.0], clusters=np.r_[clusters, 11])
     assert crossfit_of(more, norm=norm, folds=3, random_state=7).mean == pytest.approx(found.mean)
+
+
+def test_observed_over_expected_of_few_events_is_exact():
+    """Clopper and Pearson's ends of the share, over the weighted mean of the scores; of no event as well."""
+    p, w = np.linspace(0.02, 0.3, 40), np.tile([0.5, 2.0], 20)
+    for events in (0, 2):
+        pairs = Pairs(p, (np.arange(40) < events) * 1.0, w)
+        found = ratio_law(pairs, 0.9, SAMPLING)
+        said = np.average(p, weights=w)
+        assert found.estimate == pytest.approx(np.average(pairs.outcomes, weights=w) / said)
+        low, high = share_ends(pairs, 0.9)
+        assert (found.low, found.high) == pytest.approx((low / said, high / said))
+        assert found.method == "clopper-pearson"
+        assert found.wide
+
+
+@pytest.mark.parametrize("reaches", [0.2, 0.48])
+@pytest.mark.parametrize("clusters", [None, np.arange(60) // 3])
+def test_observed_over_expected_of_many_events_is_normal_in_its_logarithm(clusters, reaches):
+    """Scores that differ much leave outcomes less room than the usual error allows: then it says so."""
+    rng = np.random.default_rng(6)
+    p, w = rng.uniform(0.5 - reaches, 0.5 + reaches, 60), np.tile([0.5, 2.0], 30)
+    pairs = Pairs(p, (rng.random(60) < p) * 1.0, w, clusters=clusters)
+    rate, said = np.average(pairs.outcomes, weights=w), np.average(p, weights=w)
+    error, reach = np.sqrt((1 - rate) / (rate * pairs.rows)), norm.ppf(0.95)
+    if clusters is not None:
+        error, count = standard_error((pairs.outcomes - rate / said * p) / rate, pairs)
+        reach = student.ppf(0.95, count - 1)
+    found = ratio_law(pairs, 0.9, SAMPLING)
+    ends = rate / said * np.exp(np.array([-1, 1]) * reach * error)
+    assert (found.low, found.high) == pytest.approx(tuple(ends))
+    assert found.standard_error == pytest.approx(rate / said * error)
+    room = np.average(p * (1 - p), weights=w) < 0.816 * rate * (1 - rate)
+    assert room == (reaches == 0.48)
+    assert found.wide == (clusters is None and room)
