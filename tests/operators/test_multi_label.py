@@ -78,3 +78,15 @@ def test_refusals():
             MultiLabel(PlattScaling()).fit(odds, bad)
     with pytest.raises(CalibrantError, match="not probabilities"):
         MultiLabel(PlattScaling(), inputs="probabilities").fit(odds, y)
+
+
+@pytest.mark.parametrize("share", ["none", "all"])
+def test_the_error_knows_that_the_events_of_a_row_go_together(share):
+    g = np.random.default_rng(3)
+    z = g.normal(size=(400, 1)) * 3
+    y = (g.random((400, 1)) < expit(z / 2)).astype(float)
+    one = fit(MultiLabel(PlattScaling(), share=share), z, y).fit_report_
+    eight = fit(MultiLabel(PlattScaling(), share=share), np.tile(z, 8), np.tile(y, 8)).fit_report_
+    assert eight.held_out_error == pytest.approx(one.held_out_error, rel=0.05)  # one event, told eight times
+    apart = fit(MultiLabel(PlattScaling(), share=share), z.reshape(100, 4), y.reshape(100, 4)).fit_report_
+    assert apart.held_out_error < 1.3 * one.held_out_error

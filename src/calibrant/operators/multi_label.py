@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import expit
 from sklearn.exceptions import NotFittedError
 
 from ..arrays import softmax
@@ -118,7 +120,11 @@ class MultiLabel(Lift):
         groups = [range(odds.shape[1])] if self.share == "all" else [[k] for k in range(odds.shape[1])]
         found = [self._fitted(odds[:, list(own)], outcomes[:, list(own)], weights) for own in groups]
         self.maps_ = [fitted for fitted, _ in found]
-        self.fit_report_ = _joined([report for _, report in found])
+        report = _joined([report for _, report in found])
+        if report.held_out_error is not None:
+            together = _dependence(self._differences(odds, outcomes), weights, [list(own) for own in groups])
+            report = replace(report, held_out_error=report.held_out_error * together)
+        self.fit_report_ = report
         tell(self.fit_report_, self.called, cautious=True)
         return self
 
@@ -164,6 +170,13 @@ class MultiLabel(Lift):
         fitted, data = self._lifted.unfitted(), in_memory(block)
         report = fitted.fit_data(data)
         return fitted, cross_validate(report, data, self._lifted._fit_copy, softmax)
+
+    def _differences(self, odds: Floats, outcomes: Array) -> Array:
+        """Return the log-loss with the map less the one without, for each row and event; NaN where it is not known."""
+        before, after = expit(odds.astype(np.float64)), self._map(odds).astype(np.float64)
+        likely = [np.where(outcomes == 1, p, 1 - p) for p in (before, after)]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(np.isnan(outcomes), np.nan, np.log(likely[0]) - np.log(likely[1]))
 
     def _odds(self, scores: Any) -> Floats:
         matrix, _ = as_matrix(scores, "scores")
@@ -230,8 +243,26 @@ def _outcomes(y: Any, shape: tuple[int, ...], names: tuple[Any, ...] | None) -> 
     return outcomes
 
 
+def _dependence(differences: Array, weights: Array | None, groups: list[list[int]]) -> float:
+    """Return by what the error grows because a row's events depend on one another: what one gains, others gain too.
+
+    The mean over groups g of events has the variance Σᵢ (Σₖ cᵢₖ)², with cᵢₖ = wᵢ (dᵢₖ - d̄_g) / (G W_g); with
+    independent events it would be Σᵢ Σₖ cᵢₖ². The judge counts the latter, as it sees a row's events as rows.
+    """
+    known = np.isfinite(differences)
+    w = known * (1.0 if weights is None else weights[:, None])
+    d = np.where(known, differences, 0.0)
+    parts = np.zeros_like(d)
+    for own in groups:
+        total = w[:, own].sum()
+        if total > 0:
+            parts[:, own] = w[:, own] * (d[:, own] - (w[:, own] * d[:, own]).sum() / total) / total
+    apart = (parts**2).sum()
+    return max(1.0, float(np.sqrt((parts.sum(axis=1) ** 2).sum() / apart))) if apart > 0 else 1.0
+
+
 def _joined(reports: list[FitReport]) -> FitReport:
-    """Return the mean losses over events."""
+    """Return the mean losses over events, and the error of their mean where events are independent."""
     held = [r for r in reports if r.held_out_after is not None]
     known = len(held) == len(reports)
     error = float(np.sqrt(sum((r.held_out_error or 0.0) ** 2 for r in held)) / len(reports)) if known else None
