@@ -150,7 +150,8 @@ def test_numbers_of_columns_that_moved_are_no_labels(tmp_path: Path, capsys: pyt
     out = str(tmp_path / "m.calibrant")
     assert main(["fit", straight, "--method", "vector", "-o", out, "-q"]) == 0
     assert main(["apply", out, turned, "-o", str(tmp_path / "o.csv"), "-q"]) == 0  # the labels play no role
-    for words in (["measure", turned, "--calibrator", out], ["compare", straight, "--test", turned]):
+    measured = ["measure", turned, "--calibrator", out]
+    for words in (measured, [*measured, "--memory", "200KB"], ["compare", straight, "--test", turned]):
         assert main([*words, "-q"]) == 3
         assert "what 0 means is not certain" in capsys.readouterr().err
 

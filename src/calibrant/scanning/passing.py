@@ -16,7 +16,7 @@ from ..files.dataset import Named
 from ..passes import Block
 from ..passes.batch import Batch
 from ..passes.task import Answers, Task, run_tasks
-from ..validation import column_names, is_first_of_two, is_one_score
+from ..validation import column_names, column_order, is_first_of_two, is_one_score
 from .looking import Source
 from .reading import Reading, named, naming_rows
 from .watching import counted, tell_pass
@@ -117,7 +117,14 @@ class Mapped:
 
 
 def _through(batches: Iterable[Batch], function: Callable[[Iterable[Batch]], Any], maps: tuple[Any, ...]) -> Any:
-    return function(answer(batch, maps) for batch in batches)
+    return function(_answered(batch, maps) for batch in batches)
+
+
+def _answered(batch: Batch, maps: tuple[Any, ...]) -> Batch:
+    """Return what maps answer to a batch whose labels are looked at."""
+    if len(batch.scores) and not is_one_score(np.shape(batch.scores)):
+        _refuse_moved_positions(maps[0], column_names(named(batch)))
+    return answer(batch, maps)
 
 
 def answer(batch: Batch, maps: tuple[Any, ...]) -> Batch:
@@ -140,6 +147,21 @@ def answer(batch: Batch, maps: tuple[Any, ...]) -> Batch:
     return replace(
         batch, scores=answers[:, own], columns=(f"p_{maps[-1].classes_[own]}",), event=None, event_told=False
     )
+
+
+def _refuse_moved_positions(fitted: Any, given: tuple[Any, ...] | None) -> None:
+    """Raise where labels number the columns, and these come in another order than in the fit."""
+    numbers = np.arange(len(fitted.classes_))
+    known = getattr(fitted, "feature_names_in_", None)
+    if given is None or known is None or fitted.traits.needs != "scores" or not np.array_equal(fitted.classes_, numbers):
+        return
+    order = column_order(given, known, fitted.classes_)
+    if order is not None and (order != numbers).any():
+        raise InvalidInput(
+            "the columns have another order than in the fit, and labels number them: what 0 means is not certain",
+            seen=", ".join(map(str, given[:6])),
+            hint="write the labels as names, or put the columns into the order they had",
+        )
 
 
 def _columns_answered(fitted: Any, given: Sequence[Any] | None) -> tuple[str, ...] | None:
