@@ -64,3 +64,10 @@ def test_a_sample_covers_as_many_rows_as_it_has_or_all():
     fewer = found.first(2)
     assert fewer.keys.tolist() == [0, 1]
     assert fewer.end == 2
+
+
+def test_rows_of_few_digits_have_hashes_of_their_own():
+    """Numbers such as 2 and 0.5 have no low bits: products keep the high ones only, and sums of them cancelled."""
+    values = np.array([0.0, 0.25, 0.5, 1.0, 2.0, -2.0])
+    rows = np.array(np.meshgrid(values, values, values)).reshape(3, -1).T
+    assert len(np.unique(sample.bit_hash(rows))) == len(rows)

@@ -173,5 +173,6 @@ def _first_of_keys(ordered: NDArray[Any]) -> Integers:
 def bit_hash(logits: Floats) -> NDArray[np.uint64]:
     """Return a hash of all bits of each row."""
     bits = np.ascontiguousarray(logits, dtype=np.float64).view(np.uint64)
+    bits = bits ^ (bits >> np.uint64(47))  # numbers such as 0.5 have no low bits, which products would never get
     multipliers = np.cumprod(np.full(bits.shape[1], _EXACT, dtype=np.uint64), dtype=np.uint64)
     return (bits * multipliers).sum(axis=1, dtype=np.uint64)
