@@ -329,7 +329,8 @@ def test_scores_at_the_ends_are_smoothed_as_a_mass_of_one_sign():
 @pytest.mark.parametrize("clusters", [None, np.array([0, 1, 2])])
 def test_a_resample_draws_rows_with_their_weights(clusters):
     weights = np.array([1.0, 10.0, 100.0])
-    for drawn in _counts(Pairs(np.full(3, 0.5), np.ones(3), weights, clusters=clusters), 20, np.random.default_rng(0)):
+    pairs = Pairs(np.full(3, 0.5), np.ones(3), weights, clusters=clusters)
+    for drawn in _counts(pairs, pairs.order, 20, np.random.default_rng(0)):
         assert (drawn / weights).sum() == 3
         assert not (drawn / weights % 1).any()
 

@@ -57,7 +57,7 @@ def test_groups_that_do_not_differ_are_said_not_to():
 
 def test_resamples_draw_rows_and_keep_their_weights():
     pairs = Pairs(P[:, 0], (Y == 0).astype(float), W + 0.5)
-    for drawn in _counts(pairs, 5, np.random.default_rng(1)):
+    for drawn in _counts(pairs, pairs.order, 5, np.random.default_rng(1)):
         times = drawn / (W + 0.5)
         np.testing.assert_allclose(times, times.round(), atol=1e-12)
         assert times.sum() == pytest.approx(N)

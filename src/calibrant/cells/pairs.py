@@ -57,6 +57,19 @@ class Cells:
         return self.outcomes - self.weights * self.scores
 
 
+def order_ties(order: Integers, keys: Array, *further: Array | None) -> Integers:
+    """Return an order by keys with rows of equal keys ordered by what else is known of them, the first first."""
+    ordered = keys[order]
+    equal = ordered[1:] == ordered[:-1]
+    if not equal.any():
+        return order
+    tied = np.flatnonzero(np.r_[equal, False] | np.r_[False, equal])
+    rows = order[tied]
+    columns = [column[rows] for column in (keys, *further) if column is not None]
+    order[tied] = rows[np.lexsort(columns[::-1])]
+    return order
+
+
 @dataclass(frozen=True, eq=False)
 class Pairs:
     """Scores in [0, 1], whether the event of each happened, and how much each row counts.
@@ -133,8 +146,9 @@ class Pairs:
 
     @cached_property
     def order(self) -> Integers:
-        """The rows by increasing score, ties as they came: another processor must not resample other rows."""
-        return np.argsort(self.scores, kind="stable")
+        """The rows by increasing score, ties by what else is known of them: draws must not depend on how rows came."""
+        order = np.argsort(self.scores, kind="stable")
+        return order_ties(order, self.scores, self.outcomes, self.weights, self.draws, self.clusters)
 
     @property
     def known_order(self) -> Integers | None:

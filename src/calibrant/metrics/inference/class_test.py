@@ -46,7 +46,7 @@ def class_wise_pvalue(forecasts: Any, resamples: int, rng: np.random.Generator, 
     happened = np.zeros((resamples, *seen.shape[1:]))
     weights = np.ones(forecasts.n) if forecasts.weights is None else forecasts.weights
     copies = weights.astype(np.int64) if is_whole(weights) else np.ones(forecasts.n, np.int64)
-    rows = np.repeat(np.arange(forecasts.n), copies)
+    rows = np.repeat(forecasts.order, copies[forecasts.order])
     own = np.ones(len(rows)) if is_whole(weights) else weights[rows]
     step, drawn = max(1, BLOCK // (seen.shape[1] + resamples)), _uniforms(forecasts, resamples, rng)
     for start in range(0, len(rows), step):

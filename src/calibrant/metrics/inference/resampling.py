@@ -52,13 +52,13 @@ class Sampling:
 
     def pairs(self, pairs: Pairs) -> Iterator[Pairs]:
         """Yield resamples of pairs, as weights."""
-        for counts in _counts(pairs, self.slow, self.rng):
+        for counts in _counts(pairs, pairs.order, self.slow, self.rng):
             yield pairs.weighted(counts)
 
     def forecasts(self, forecasts: Any) -> Iterator[Any]:
         """Yield resamples of forecasts, as weights; of those that came in blocks, each class by itself."""
         if isinstance(forecasts, Forecasts):
-            for counts in _counts(forecasts.top, self.slow, self.rng):
+            for counts in _counts(forecasts.top, forecasts.order, self.slow, self.rng):
                 yield replace(forecasts, weights=counts)
             return
         for _ in range(self.slow):
@@ -89,16 +89,18 @@ def _key(pairs: Pairs, choice: dict[str, Any]) -> Any:
     return id(pairs), tuple(sorted((name, repr(value)) for name, value in kept.items() if value is not None))
 
 
-def _counts(pairs: Pairs, resamples: int, rng: np.random.Generator) -> Iterator[Array]:
-    """Yield the weights of the rows in each resample; rows of weight zero are never drawn."""
+def _counts(pairs: Pairs, order: Integers, resamples: int, rng: np.random.Generator) -> Iterator[Array]:
+    """Yield the weights of the rows in each resample, drawn in this order; rows of weight zero are never drawn."""
     weights = pairs.weight_array
     if pairs.draws is not None:
         own = np.divide(weights, pairs.draws, out=np.zeros(pairs.n), where=pairs.draws > 0)
         for _ in range(resamples):
-            drawn = rng.poisson(pairs.draws).astype(np.float64) * own
+            drawn = np.empty(pairs.n)
+            drawn[order] = rng.poisson(pairs.draws[order])
+            drawn *= own
             yield drawn if drawn.any() else weights
         return
-    rows = np.flatnonzero(weights)
+    rows = order[weights[order] > 0]
     units = rows if pairs.clusters is None else np.unique(pairs.clusters[rows])
     for _ in range(resamples):
         drawn = units[rng.integers(0, len(units), len(units))]
@@ -169,7 +171,7 @@ def _plain_resamples(
     """Resamples of clusters or of sums by cell, without the kernel."""
     first = np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
     for size in np.diff(np.r_[np.arange(0, resamples, max(1, BLOCK // pairs.n)), resamples]):
-        counts = np.stack(list(_counts(pairs, int(size), rng)))
+        counts = np.stack(list(_counts(pairs, np.arange(pairs.n), int(size), rng)))
         mass, events, scored = (
             np.add.reduceat(values, first, axis=1)
             for values in (counts, counts * pairs.outcomes, counts * (pairs.scores - pairs.outcomes))

@@ -277,7 +277,7 @@ def _skce(forecasts: Forecasts, resamples: int, rng: np.random.Generator) -> Cal
     weights = np.ones(forecasts.n) if forecasts.weights is None else forecasts.weights
     if not is_whole(weights):
         raise InvalidInput("sample_weight must be whole numbers for the kernel test", hint="it looks at pairs of rows")
-    rows = np.repeat(np.arange(forecasts.n), weights.astype(np.int64))
+    rows = np.repeat(forecasts.order, weights.astype(np.int64)[forecasts.order])
     words = "the whole vector's probabilities are true"
     if len(rows) > MOST_KERNEL_ROWS:
         rows = rng.choice(rows, MOST_KERNEL_ROWS, replace=False)

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...cells.pairs import Pairs, rows_of
+from ...cells.pairs import Pairs, order_ties, rows_of
 from ...errors import InvalidInput
+from ...passes.sample import bit_hash
 from ...types import Array, Floats, Integers
 from ...validation import (
     Probabilities,
@@ -73,6 +74,14 @@ class Forecasts:
     def is_event(self) -> bool:
         """Whether the input is the probability of one event."""
         return self.probabilities.ndim == 1
+
+    @cached_property
+    def order(self) -> Integers:
+        """The rows in an order that their content settles: draws go by place, and must not depend on how rows came."""
+        if self.is_event:
+            return self.top.order
+        keys = bit_hash(self.probabilities)
+        return order_ties(np.argsort(keys, kind="stable"), keys, self.labels, self.weights, self.clusters)
 
     def vectors(self) -> Array:
         """Return (n, K) probabilities; one event is two classes."""
