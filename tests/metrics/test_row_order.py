@@ -41,7 +41,8 @@ def assert_close(one, other, place=""):
 def test_a_measurement(kind, beside):
     y, p = few_values(kind)
     g = np.random.default_rng(3)
-    more = g.random(len(y)) * 2 if beside == "sample_weight" else g.integers(0, 30 if beside == "clusters" else 2, len(y))
+    drawn = {"sample_weight": g.random(len(y)) * 2, "clusters": g.integers(0, 30, len(y))}
+    more = drawn.get(beside, g.integers(0, 2, len(y)))
 
     def told(y, p, more):
         found = measure(y, p, resamples=200, **({} if beside is None else {beside: more}))

@@ -57,7 +57,7 @@ class Cells:
         return self.outcomes - self.weights * self.scores
 
 
-def order_ties(order: Integers, keys: Array, *further: Array | None) -> Integers:
+def order_ties(order: Integers, keys: NDArray[Any], *further: NDArray[Any] | None) -> Integers:
     """Return an order by keys with rows of equal keys ordered by what else is known of them, the first first."""
     ordered = keys[order]
     equal = ordered[1:] == ordered[:-1]

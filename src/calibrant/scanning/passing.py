@@ -153,7 +153,9 @@ def _refuse_moved_positions(fitted: Any, given: tuple[Any, ...] | None) -> None:
     """Raise where labels number the columns, and these come in another order than in the fit."""
     numbers = np.arange(len(fitted.classes_))
     known = getattr(fitted, "feature_names_in_", None)
-    if given is None or known is None or fitted.traits.needs != "scores" or not np.array_equal(fitted.classes_, numbers):
+    if given is None or known is None or fitted.traits.needs != "scores":
+        return
+    if not np.array_equal(fitted.classes_, numbers):
         return
     order = column_order(given, known, fitted.classes_)
     if order is not None and (order != numbers).any():
