@@ -243,7 +243,9 @@ def test_truth_values_that_are_not_known_name_no_group():
         calibrant.ByGroup(calibrant.make("ts")).fit(Z, Y, groups=pd.Series([True, None] * 20, dtype="boolean"))
 
 
-@pytest.mark.parametrize("edges", [["a"], [[1], [1, 2]], [1j], np.array(object())], ids=str)
+@pytest.mark.parametrize(
+    "edges", [["a"], [[1], [1, 2]], [1j], np.array(object())], ids=["text", "ragged", "complex", "object"]
+)
 def test_edges_that_are_no_numbers_are_refused(edges):
     with pytest.raises(CalibrantError, match="edges"):
         calibrant.Binning(edges).fit(P, E)
