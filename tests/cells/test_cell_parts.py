@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.interpolate import CubicSpline
 
+from calibrant.cells import counted
 from calibrant.cells.edges import check_edges, equal_mass, kmeans
 from calibrant.cells.fine import _between
 from calibrant.cells.grid import grid, spans
@@ -15,6 +16,7 @@ from calibrant.cells.moments import moments_of
 from calibrant.cells.pairs import Pairs, standard_error
 from calibrant.cells.summed import CELLS, SummedCells, binned_classes, summed, summed_classes
 from calibrant.errors import CalibrantError, InvalidInput
+from calibrant.passes import Block
 
 
 def test_moments_are_those_of_repeated_rows(rng):
@@ -368,3 +370,9 @@ def test_moments_of_rows_without_weight_are_those_of_the_others():
     """A loss that is infinite where a row counts nothing is no loss."""
     found = moments_of(np.array([1.0, np.inf, 4.0]), np.array([2.0, 0.0, 1.0]))
     assert (found.mean, found.weight, found.infinite, found.least) == (2.0, 3.0, 0.0, 1.0)
+
+
+def test_squared_weights_are_those_of_the_rows():
+    rows = Block(np.zeros((3, 2)), np.array([0, 1, 1]), np.array([0.5, 3.0, 2.0]), 2)
+    assert counted._squared(rows).weight_array.tolist() == [0.25, 9.0, 4.0]
+    assert counted._squared(Block(rows.logits, rows.labels, None, 2)).weights is None
