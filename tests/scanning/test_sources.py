@@ -304,3 +304,23 @@ def test_an_event_against_several_others_is_told_by_the_labels_of_all_rows(tmp_p
     pq.write_table(pa.table({"p_well": 1 - p, "label": labels}), room / "9.parquet")
     with pytest.raises(CalibrantError, match="differ in the event"):
         make("platt", inputs="probabilities").fit(calibrant.scan(room))
+
+
+def test_columns_whose_names_are_of_several_types():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 3)))
+    frame["label"] = frame[[0, 1, 2]].to_numpy().argmax(axis=1)
+    frame.loc[:20, "label"] = 1
+    plain = calibrant.make("ts").fit(frame[[0, 1, 2]].to_numpy(), frame["label"].to_numpy())
+    told = calibrant.make("ts").fit(calibrant.scan(frame, scores=["0", "1", "2"], label="label"))
+    assert told.temperature_ == pytest.approx(plain.temperature_, rel=1e-6)
+
+
+@pytest.mark.parametrize("beside", ["label", "weight"])
+def test_sparse_tensors_beside_scores_are_refused(beside):
+    torch = pytest.importorskip("torch")
+    given = {"label": np.arange(60) % 3, beside: torch.ones(60).to_sparse()}
+    with pytest.raises(CalibrantError, match=r"[Ss]parse"):
+        calibrant.make("identity").fit(calibrant.scan(3.0 * np.eye(3)[np.arange(60) % 3], **given))
+    dense = calibrant.scan(3.0 * np.eye(3)[np.arange(60) % 3], label=torch.arange(60) % 3)
+    assert calibrant.make("identity").fit(dense).n_samples_ == 60

@@ -133,7 +133,7 @@ def _of_tuple(batch: Any, number: int, first: int, names: Names) -> Batch:
         return _of_mapping(batch, origin, names)
     if hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "__arrow_c_array__"):
         arrow = pyarrow_module("reading batches of frames", "pyarrow")
-        table = _read_arrow(lambda: arrow.table(batch), batch)
+        table = _read_arrow(lambda: arrow.table(_called_by_text(batch)), batch)
         found = list(record_batches(iter([table.combine_chunks()]), origin.name, names, max(1, table.num_rows)))
         return found[0] if found else Batch(np.zeros((0, 1)), np.zeros(0), origin=origin)
     if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
@@ -182,6 +182,7 @@ def _arrays(given: Any, beside: Mapping[str, Any], bytes_a_batch: int) -> Stream
     if scores.ndim == 0:
         raise InvalidInput("scan does not know this source", seen=type(given).__name__)
     rows = rows_in(bytes_a_batch, scores[:1])
+    beside = {role: _without_torch(values, role) for role, values in beside.items()}
     for role, values in beside.items():
         if _count(values) != len(scores):
             raise InvalidInput(
@@ -195,6 +196,11 @@ def _arrays(given: Any, beside: Mapping[str, Any], bytes_a_batch: int) -> Stream
             yield Batch(scores[some], **own, origin=Origin("", first))
 
     return Stream("the array", start)
+
+
+def _without_torch(values: Any, role: str) -> Any:
+    """Return an array of what torch holds: a sparse tensor is refused in words, and cannot be cut into slices."""
+    return as_array(values, role)[0] if type(values).__module__.partition(".")[0] == "torch" else values
 
 
 # Arrow ----------------------------------------------------------------------------------------------------------------
@@ -214,7 +220,7 @@ def _arrow_start(given: Any, bytes_a_batch: int) -> Callable[[], Iterator[Any]] 
         return lambda: iter(given.to_batches(batch_size=rows) if dataset else given.to_batches(max_chunksize=rows))
     if hasattr(given, "__arrow_c_stream__") and not _is_spent_by_reading(given):
         reader = pyarrow_module("reading a stream", "pyarrow").RecordBatchReader
-        return lambda: iter(_read_arrow(lambda: reader.from_stream(given), given))
+        return lambda: iter(_read_arrow(lambda: reader.from_stream(_called_by_text(given)), given))
     return None
 
 
@@ -226,6 +232,14 @@ def _read_arrow(read: Callable[[], Any], given: Any) -> Any:
         raise InvalidInput(
             f"{type(given).__name__} is no table of columns", seen=str(error)[:120], hint="pass a frame"
         ) from error
+
+
+def _called_by_text(frame: Any) -> Any:
+    """Return a frame whose columns are called by text, as Arrow's are: of names of several types pandas warns."""
+    names = getattr(frame, "columns", ())
+    if not hasattr(frame, "set_axis") or all(isinstance(name, str) for name in names):
+        return frame
+    return frame.set_axis([str(name) for name in names], axis=1)
 
 
 def _of_frames(frames: Iterable[Any]) -> Iterator[Any]:
