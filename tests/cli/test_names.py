@@ -154,6 +154,12 @@ def test_numbers_of_columns_that_moved_are_no_labels(tmp_path: Path, capsys: pyt
     for words in (measured, [*measured, "--memory", "200KB"], ["compare", straight, "--test", turned]):
         assert main([*words, "-q"]) == 3
         assert "what 0 means is not certain" in capsys.readouterr().err
+    words = str(_write(_frame()[TURNED], tmp_path / "w.csv"))  # whose labels are words: nothing is uncertain
+    told = []
+    for memory in ([], ["--memory", "200KB"]):
+        assert main(["measure", words, "--calibrator", out, "--json", "-q", *memory]) == 0
+        told.append(json.loads(capsys.readouterr().out)["parts"][""]["metrics"]["accuracy"]["value"])
+    assert told[0] == pytest.approx(told[1], abs=1e-9)
 
 
 def test_an_event_keeps_its_column(tmp_path: Path) -> None:

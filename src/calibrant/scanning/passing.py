@@ -122,7 +122,8 @@ def _through(batches: Iterable[Batch], function: Callable[[Iterable[Batch]], Any
 
 def _answered(batch: Batch, maps: tuple[Any, ...]) -> Batch:
     """Return what maps answer to a batch whose labels are looked at."""
-    if len(batch.scores) and not is_one_score(np.shape(batch.scores)):
+    by_number = np.asarray(batch.labels).dtype.kind in "iuf"  # words say themselves which class they mean
+    if by_number and len(batch.scores) and not is_one_score(np.shape(batch.scores)):
         _refuse_moved_positions(maps[0], column_names(named(batch)))
     return answer(batch, maps)
 
