@@ -288,7 +288,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.classes_ = classes_of(self.estimator)
         labels, _ = as_labels(y, len(self.classes_), len(y), self.classes_)
         scores = scores_of(self.estimator, X, self.classes_, self.response_method_)
-        fitted = fit_map(calibrator, Held(scores, labels, weights), self.response_method_)
+        fitted = fit_map(calibrator, Held(scores, labels, weights), self.response_method_, self.classes_)
         self.calibrated_classifiers_ = [FittedPair(self.estimator, fitted, self.classes_, self.response_method_)]
 
     def _fit_both(self, X: Any, y: Any, weights: Any, calibrator: Calibrator, routed: Any) -> None:
@@ -315,7 +315,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             estimators.append(unfitted_copy(self.estimator).fit(X, y, **params))
         if automatic and self._has_curves(labels):
             self._fold_curves = [FoldCurves.of(one, method) for one in held]
-        fitted = fit_map(calibrator, Held.joined(held), method)
+        fitted = fit_map(calibrator, Held.joined(held), method, self.classes_)
         self.calibrated_classifiers_ = [FittedPair(e, fitted, self.classes_, method) for e in estimators]
 
     def _has_curves(self, labels: Integers) -> bool:

@@ -183,12 +183,13 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         """
         self._check_parameters()
         given = self._given(scores, y, sample_weight)
+        data = replace(given.data, classes=given.classes)
         self.classes_ = given.classes
-        _refuse_one_class(given.data, given.classes, self.traits)
-        self.n_samples_ = given.data.n
-        self._remember_columns(given.columns, given.data.columns)
+        _refuse_one_class(data, given.classes, self.traits)
+        self.n_samples_ = data.n
+        self._remember_columns(given.columns, data.columns)
         self.zero_, self.one_score_ = given.zero, given.one_score
-        report = self.fit_data(given.data, check=True)
+        report = self.fit_data(data, check=True)
         tell(report, self.called, cautious=self.traits.shape == "binary")
         return self
 

@@ -171,10 +171,10 @@ def _drawn_together(logs: Floats) -> Floats:
     return np.where(beyond > 0, least - np.log1p(beyond), logs)
 
 
-def fit_map(calibrator: Calibrator, held: Held, method: str) -> Calibrator:
+def fit_map(calibrator: Calibrator, held: Held, method: str, classes: NDArray[Any]) -> Calibrator:
     """Return a copy of the map, told what the scores are, fitted on the held-out rows."""
-    copy = calibrator.unfitted().set_params(inputs=METHODS[method], classes=np.arange(held.scores.shape[1]))
-    return copy.fit(held.scores, held.labels, held.weights)
+    copy = calibrator.unfitted().set_params(inputs=METHODS[method], classes=classes)
+    return copy.fit(held.scores, classes[held.labels], held.weights)
 
 
 def hold_out(

@@ -107,6 +107,34 @@ def test_sharing(problem):
     np.testing.assert_array_equal(lists.predict_proba(z), OneVsRest(PlattScaling()).fit(z, y).predict_proba(z))
 
 
+def test_groups_are_of_the_users_classes_wherever_the_lift_is_fitted(problem):
+    z, y = problem
+    words = np.array(["e", "a", "d", "b", "c"])  # in the order of the columns, in which no number is sorted
+    groups = [["e", "c"], ["a", "d", "b"]]
+    named = OneVsRest(PlattScaling(), share=groups)
+    plain = OneVsRest(PlattScaling(), share=[[0, 4], [1, 2, 3]])
+    wanted = plain.fit(z, y)
+    report = calibrant.make("identity", classes=words)
+    for map_ in (named, Chain([report, named]), Mixture([named], cv=3), calibrant.PriorShift(named)):
+        found = map_.set_params(classes=words).fit(z, words[y])
+        if map_ is named:
+            assert found.fit_report_.held_out_after == wanted.fit_report_.held_out_after
+            np.testing.assert_array_equal(found.predict_proba(z), wanted.predict_proba(z))
+    row = calibrant.compare(z, words[y], methods=[named], classes=words).rows[-1]
+    twin = calibrant.compare(z, y, methods=[plain]).rows[-1]
+    assert row.metrics["nll"].value == twin.metrics["nll"].value
+    auto = calibrant.AutoCalibrator([named], classes=words).fit(z, words[y])
+    assert auto.best_ != "identity"
+
+
+def test_groups_of_numbers_in_another_order_than_the_columns_are_those_that_are_judged(problem):
+    z, y = problem
+    numbers = np.array([4, 2, 0, 1, 3])
+    renamed = OneVsRest(PlattScaling(), share=[[4, 3], [2, 0, 1]], classes=numbers).fit(z, numbers[y])
+    plain = OneVsRest(PlattScaling(), share=[[0, 4], [1, 2, 3]]).fit(z, y)
+    assert renamed.fit_report_.held_out_after == plain.fit_report_.held_out_after
+
+
 @pytest.mark.parametrize(
     "share",
     [[[0, 1], [2, 3]], [[0, 1, 2, 3, 4, 4]], [[0, 1, 2, 3, 9]], "some", [[], [0, 1, 2, 3, 4]], 3, np.array(1)],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,7 +50,7 @@ class GroupedMap(Calibrator):
         self.classes_, self.zero_, self.n_samples_ = given.classes, given.zero, given.data.n
         self._remember_columns(given.columns, given.data.columns)
         self.map_ = self.map.unfitted()
-        report = self.map_.fit_data(given.data, check=True)
+        report = self.map_.fit_data(replace(given.data, classes=given.classes), check=True)
         return Begun(block, named if weights is None else named[weights > 0], self._common(block.logits), report)
 
     def _common(self, logits: Floats) -> Array:

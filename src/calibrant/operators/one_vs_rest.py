@@ -241,7 +241,7 @@ class OneVsRest(Lift):
 
     def _group_classes(self, data: Data) -> Integers:
         if not isinstance(self.share, str):
-            return explicit_groups(self.share, self.classes_)
+            return explicit_groups(self.share, np.arange(data.n_classes) if data.classes is None else data.classes)
         if self.share == "none":
             return np.arange(data.n_classes)
         if self.share == "all":

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..types import Array, Floats
 from .block import Block
@@ -58,6 +59,8 @@ class Data:
         Memory that the user allowed.
     one_score : OneScore or None
         The same rows as they came, where that is one score each: the engine makes a block of them when it is asked to.
+    classes : array of shape (K,) or None
+        What the user calls the classes, for maps whose parameters name some; None where they are numbered.
     """
 
     engine: Engine
@@ -68,6 +71,7 @@ class Data:
     origin: tuple[Data, Any] | None = None
     room: Room | None = None
     one_score: OneScore | None = None
+    classes: NDArray[Any] | None = None
     _plans: dict[int, FoldPlan] = field(default_factory=dict, init=False, repr=False)
     _pilots: dict[int, Data] = field(default_factory=dict, init=False, repr=False)
     _kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
@@ -144,7 +148,8 @@ class Data:
     def viewed(self, view: View, n_classes: int | None = None, columns: int | None = None) -> Data:
         """Return what a view shows of the rows; see `view`."""
         shape = n_classes or self.n_classes, columns or self.columns
-        return Data(self.engine.viewed(view), *shape, self.dtype, room=self.room)
+        names = self.classes if n_classes is None else None
+        return Data(self.engine.viewed(view), *shape, self.dtype, room=self.room, classes=names)
 
     def takes(self, need: float, what: str) -> None:
         """Say that a pass needs so many bytes for what it finds: what exceeds the memory allowed is told or refused."""

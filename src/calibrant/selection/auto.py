@@ -121,8 +121,9 @@ class AutoCalibrator(Calibrator):
         places = getattr(self, "_places", None)
         if places is not None and len(places) != sample.n:
             raise InvalidInput("groups must name one group a row", seen=f"{len(places)} for {sample.n} rows")
-        classes = np.arange(sample.n_classes)
-        problem = Problem(sample.logits, sample.labels, sample.weights, classes, None, places, exact, self.one_score_)
+        problem = Problem(
+            sample.logits, sample.labels, sample.weights, self.classes_, None, places, exact, self.one_score_
+        )
         if sample.n < 4:
             raise InvalidInput(
                 "the rows are too few to compare maps on",

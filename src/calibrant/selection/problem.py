@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -110,7 +110,7 @@ def read_split(
                 level = min(level, smallest_log(known))
             known, asked = read_zeros(known, level), read_zeros(asked, level)
     block = Block(np.ascontiguousarray(known), labels, weights, fit_on.k)
-    return in_memory(block), np.ascontiguousarray(asked)
+    return replace(in_memory(block), classes=fit_on.classes), np.ascontiguousarray(asked)
 
 
 def make_problem(
