@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ...arrays import softmax
 from ...calibrator import Calibrator
-from ...fits.judge import Answer, mean_losses
+from ...fits.judge import Answer, compare_losses, judged
 from ...fits.report import FitReport
 from ...formulas import Term
 from ...passes import Data
@@ -19,8 +20,8 @@ from ...types import Floats
 
 class _Constant(Calibrator):
     def _fit(self, data: Data) -> FitReport:
-        before, after = mean_losses(data, softmax, self._answer)
-        return FitReport(0, True, "nll", before, after, before, after, 0.0)
+        found = data.reduce(partial(compare_losses, before=softmax, after=self._answer))
+        return judged(FitReport(0, True, "nll", found.before, found.after), found)
 
     @property
     def _answer(self) -> Answer:
