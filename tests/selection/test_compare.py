@@ -22,9 +22,43 @@ from calibrant.selection.splits import Split, folds, group_folds, subsample
 
 def dealt(z: Any, y: Any, count: int, seed: int, inputs: str = "logits") -> list[Split]:
     """Return the folds of a comparison: dealt in the order that the rows' content settles."""
-    order = make_problem(z, y, inputs, None).content_order()
-    splits = folds(y[order], count, np.random.default_rng([seed, 0]))
+    given = make_problem(z, y, inputs, None)
+    order = given.content_order()
+    splits = folds(y[order], count, np.random.default_rng([seed, 0]), given.take(order).units())
     return [Split(order[split.fit], order[split.judge]) for split in splits]
+
+
+def test_copies_of_a_row_are_in_one_fold() -> None:
+    z, y = overconfident(150, 2)
+    names = ["ts", "irova"]
+    once, thrice = compare(z, y, methods=names), compare(np.repeat(z, 3, axis=0), np.repeat(y, 3), methods=names)
+    assert once.best_ == thrice.best_ == "ts"  # irova, judged on copies of rows that it had learnt, was better
+    for name in names:
+        known = [found[name].metrics["nll"].value for found in (once, thrice)]
+        assert known[1] == pytest.approx(known[0], rel=0.05)
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+def test_rows_of_the_same_scores_are_in_one_fold_whatever_their_labels() -> None:
+    gaps = []
+    for seed in range(8):  # rounded scores: two or three rows of most, of either label
+        rng = np.random.default_rng(seed)
+        z, other = (np.stack([np.zeros(n), np.round(rng.normal(size=n) * 2, 1)], axis=1) for n in (300, 20000))
+        y, labels = ((s / 1.5 + rng.gumbel(size=s.shape)).argmax(axis=1) for s in (z, other))
+        found = compare(z, y, methods=["irova"])
+        losses = [nll(labels, registry.make(name).fit(z, y).predict_proba(other)) for name in ("irova", "identity")]
+        gaps.append(found["irova"].against_identity["nll"].value - (losses[0] - losses[1]))
+    assert abs(np.mean(gaps)) < 0.018  # .035 where labels part rows of the same scores
+
+
+def test_values_that_scores_take_are_dealt_row_by_row() -> None:
+    y = np.arange(400) % 2
+    z = np.stack([np.zeros(400), np.repeat([-1.0, 0.0, 1.0, 2.0], 100)], axis=1)
+    units = make_problem(z, y, "logits", None).units()
+    np.testing.assert_array_equal(units, np.arange(400))
+    assert {len(split.judge) for split in dealt(z, y, 5, 0)} == {80}
+    few = compare(np.repeat(z[::100], 3, axis=0), np.repeat([0, 1, 1, 0], 3), methods=["ts"], cv=3)  # four contents
+    assert np.isfinite(few["ts"].metrics["nll"].value)
 
 
 def test_the_map_that_made_the_data_is_chosen() -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..calibrator import Calibrator
 from ..errors import InvalidInput
 from ..passes import Block, Data, in_memory
-from ..passes.folds import row_keys
+from ..passes.folds import alike_limit, row_keys
 from ..passes.sample import bit_hash
 from ..scanning import Scan
 from ..types import Array, Floats, Integers
@@ -81,10 +81,25 @@ class Problem:
 
     def content_order(self) -> Integers:
         """Return the rows in an order that their content settles: what is dealt and drawn goes by place."""
-        content = [row_keys(Block(floored(self.logits), self.labels, None, self.k)), bit_hash(self.logits)]
-        content += [] if self.embeddings is None else [bit_hash(self.embeddings)]
+        content = [row_keys(Block(floored(self.logits), self.labels, None, self.k)), *self._hashes()]
         content += [column for column in (self.weights, self.groups) if column is not None]
         return np.lexsort(content[::-1])
+
+    def units(self) -> Integers:
+        """Return the number of what each row goes into a fold with: with its copies, as a row of weight two does.
+
+        Otherwise maps are judged on copies of rows that they have learnt, and what memorises looks best. Rows of the
+        same scores go together whatever their labels: a fold of those of one label would leave the others to be learnt
+        alone. Scores so frequent that they take few values go row by row, as in `passes.folds`.
+        """
+        hashes = np.stack(self._hashes(), axis=1)
+        _, first, place, times = np.unique(hashes, axis=0, return_index=True, return_inverse=True, return_counts=True)
+        alone = times[place] > alike_limit(self.n)
+        return np.unique(np.where(alone, np.arange(self.n), first[place]), return_inverse=True)[1]
+
+    def _hashes(self) -> list[Any]:
+        known = [bit_hash(self.logits)]
+        return known if self.embeddings is None else [*known, bit_hash(self.embeddings)]
 
 
 def read_split(

@@ -44,17 +44,19 @@ def make_plan(given: Problem, test: Problem | None, cv: int, repeats: int, seed:
 
 def _deal(given: Problem, cv: int, rng: np.random.Generator) -> list[Split]:
     if given.groups is None:
-        return folds(given.labels, cv, rng)
+        units = given.units()
+        return folds(given.labels, cv, rng, units if units.max() + 1 >= 2 * cv else np.arange(given.n))
     return group_folds(given.labels, given.groups, cv, rng)
 
 
-def folds(labels: Integers, count: int, rng: np.random.Generator) -> list[Split]:
-    """Deal the rows into stratified folds, at random within each class."""
-    order = rng.permutation(len(labels))
-    order = order[np.argsort(labels[order], kind="stable")]
-    fold = np.empty(len(labels), dtype=np.int64)
-    fold[order] = np.arange(len(labels)) % count
-    return _splits(fold, count)
+def folds(labels: Integers, count: int, rng: np.random.Generator, units: Integers) -> list[Split]:
+    """Deal units of rows of one class into stratified folds, at random within each class."""
+    first = np.unique(units, return_index=True)[1]
+    order = rng.permutation(len(first))
+    order = order[np.argsort(labels[first[order]], kind="stable")]
+    fold = np.empty(len(first), dtype=np.int64)
+    fold[order] = np.arange(len(first)) % count
+    return _splits(fold[units], count)
 
 
 def group_folds(labels: Integers, groups: Integers, count: int, rng: np.random.Generator) -> list[Split]:
