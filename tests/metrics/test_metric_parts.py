@@ -1,5 +1,6 @@
 """Parts of estimators by themselves, against what they are by definition."""
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -22,7 +23,7 @@ from calibrant.metrics.estimators.integrated import summed_up
 from calibrant.metrics.estimators.kde import _in_logit_space
 from calibrant.metrics.estimators.smooth import _spectrum
 from calibrant.metrics.estimators.smoothers import SMOOTHERS, _by_score, _restricted_basis
-from calibrant.metrics.inference import risk
+from calibrant.metrics.inference import class_test, risk
 from calibrant.metrics.inference.bounds import largest_gap_interval
 from calibrant.metrics.inference.class_test import class_wise_pvalue
 from calibrant.metrics.inference.clustered import clustered_score, clusters_of
@@ -489,3 +490,25 @@ def test_many_or_few_clusters_have_the_statistic_of_their_kind(rng):
         share = np.clip(((sums**2).sum() - ((y - p) ** 2).sum()) / (rows * 0.25), 0, 1)
         wanted = sums.sum() ** 2 / ((sums**2).sum() if rows == 4000 else rows * 0.25 * (1 + share))
         assert clustered_score(pairs, np.ones((rows, 1)), 19, rng)[0] == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_labels_of_a_row_that_stands_for_many_are_counted_as_if_drawn_one_by_one(rng, monkeypatch, together):
+    p, clusters = rng.dirichlet(np.ones(3), 20), np.arange(20) // 2
+    uniforms = np.where(np.arange(20) < 10, np.repeat(rng.random(10), 2), rng.random(20))
+    labels = (p.cumsum(axis=1) > uniforms[:, None]).argmax(axis=1)
+    heavy = read(labels, p, np.where(np.arange(20) < 9, 30.0, 90.0)).clustered(clusters if together else None)
+    monkeypatch.setattr(class_test, "drawn_pvalue", lambda value, null: np.quantile(null, [0.05, 0.5, 0.95]))
+    apart = class_wise_pvalue(heavy, 2000, np.random.default_rng(0))
+    monkeypatch.setattr(class_test, "COPIES", 1000)
+    counted = class_wise_pvalue(heavy, 2000, np.random.default_rng(0))
+    assert (counted != apart).any()
+    np.testing.assert_allclose(counted, apart, rtol=0.05)
+
+
+def test_rows_of_huge_whole_weights_are_measured_in_time(rng):
+    """Drawn one by one, the labels of these would take minutes."""
+    p = rng.dirichlet(np.ones(3), 40)
+    started = time.process_time()
+    class_wise_pvalue(read(rng.integers(0, 3, 40), p, np.full(40, 1e6)), 999, rng)
+    assert time.process_time() - started < 5

@@ -56,7 +56,14 @@ def test_the_smallest_number_of_rows_is_found_to_a_sixteenth(monkeypatch, enough
         return 0.9 if n >= enough else 0.89
 
     monkeypatch.setattr(planning, "_power", power)
-    found = required_samples(0.1, 0.9, false_alarms=0.1, norm=1, repeats=50, random_state=3)
+    settings: dict = {"false_alarms": 0.1, "norm": 1, "repeats": 50, "random_state": 3}
+    least = planning._least(planning._UNIFORM, planning._exponent(planning._UNIFORM, 0.1, 1), 0.8)
+    assert 32 < least <= 64
+    assert required_samples(0.1, 0.9, **settings) > 32
+    assert asked[0] == 64  # fewer cannot do
+    asked.clear()
+    monkeypatch.setattr(planning, "_least", lambda *given: 0.0)
+    found = required_samples(0.1, 0.9, **settings)
     low, high, wanted = 16, 32, [32]
     while high < enough:
         low, high = high, 2 * high
@@ -96,3 +103,21 @@ def test_power_is_the_share_of_samples_beyond_the_quantile(law):
     limit = np.sort(values[0])[int(np.ceil(0.9 * 119))]
     wanted = np.mean(np.array(values[1]) > limit + 1e-12)
     assert planning._power(law, 1.7, 30, 0.1, 2, 120, 5) == pytest.approx(wanted, abs=0.02)
+
+
+@pytest.mark.parametrize("law", [None, np.linspace(0.05, 0.9, 9000)])
+def test_power_of_many_rows_is_that_of_rows_counted_by_score(monkeypatch, law):
+    apart = planning._power(law, 1.03, 19_000, 0.05, 2, 200, 1)
+    monkeypatch.setattr(planning, "MOST_APART", 1000)
+    assert 0.1 < apart < 0.95
+    assert planning._power(law, 1.03, 19_000, 0.05, 2, 200, 1) == pytest.approx(apart, abs=0.15)
+
+
+def test_what_no_test_could_notice_is_refused_at_once(monkeypatch):
+    """A shift of δ at one half has KL = 2 δ², and a test of level α the power α + √(n KL / 2) at most."""
+    delta = 0.5 - 0.5**1.01
+    assert planning._least(np.array([0.5]), 1.01, 0.75) == pytest.approx(0.75**2 / delta**2, rel=1e-3)
+    monkeypatch.setattr(planning, "_power", None)
+    for tce in (1e-9, 1e-6):
+        with pytest.raises(InvalidInput, match="too small to be noticed"):
+            required_samples(tce)

@@ -328,6 +328,13 @@ def test_moments_that_overflow_are_refused(rows):
         metrics.Measuring.from_dict(told)
 
 
+def test_squares_of_weights_below_zero_are_refused_before_a_root_is_taken_of_them(rows):
+    told = metrics_state("brier").update(*rows[:2]).to_dict()
+    told["part"].update(squares=-1.0, whole=False)
+    with pytest.raises(CalibrantError, match="moments"):
+        State.from_dict(told)
+
+
 @pytest.mark.parametrize(
     "sums",
     [

@@ -104,8 +104,8 @@ class Moments:
             good &= 0 <= found.infinite <= found.weight and not np.isnan(found.least) and type(found.whole) is bool
             slack = 1e-9 * (abs(found.shift) + abs(found.least))
             good = good and found.mean >= found.least - slack
-            sizes = (found.first / found.weight, *found.spread)
-            good = good and all(abs(number) < _MOST for number in sizes)  # so are NaN and what overflows
+            # NaN and what overflows are not below it
+            good = good and all(abs(number) < _MOST for number in (found.first / found.weight, *found.spread))
             if not good or any(isinstance(getattr(found, name), (bool, str)) for name in (*_NUMBERS, "least")):
                 raise FileProblem("this is no sum of moments", seen="numbers that contradict each other")
             return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from .kernel_test import drawn_labels, label_steps
 # Entries of one block of rows: some tens of megabytes.
 BLOCK = 4_000_000
 MANY = 20  # rows a class in clusters from which random signs raised 4 to 7 %
+COPIES = 1_000_000  # rows that whole weights stand for, beyond which their labels are counted and not drawn one by one
 FULL = 20  # draws that tell how dependent rows could be
 
 
@@ -46,43 +46,65 @@ def class_wise_pvalue(forecasts: Any, resamples: int, rng: np.random.Generator, 
     happened = np.zeros((resamples, *seen.shape[1:]))
     weights = np.ones(forecasts.n) if forecasts.weights is None else forecasts.weights
     copies = weights.astype(np.int64) if is_whole(weights) else np.ones(forecasts.n, np.int64)
-    rows = np.repeat(forecasts.order, copies[forecasts.order])
-    own = np.ones(len(rows)) if is_whole(weights) else weights[rows]
-    step, drawn = max(1, BLOCK // (seen.shape[1] + resamples)), _uniforms(forecasts, resamples, rng)
-    for start in range(0, len(rows), step):
-        block = rows[start : start + step]
-        happened += _counts(forecasts.probabilities[block], own[start : start + step], edges, drawn(block))
+    drawn = _Draws(forecasts, resamples, rng)
+    if copies.sum() > max(COPIES, MANY * forecasts.probabilities.size):
+        step = max(1, BLOCK // (resamples * seen.shape[1]))
+        for start in range(0, forecasts.n, step):
+            block = forecasts.order[start : start + step]
+            happened += _sums(forecasts.probabilities[block], drawn.counts(block, copies[block]), edges)
+    else:
+        rows = np.repeat(forecasts.order, copies[forecasts.order])
+        own = np.ones(len(rows)) if is_whole(weights) else weights[rows]
+        step = max(1, BLOCK // (seen.shape[1] + resamples))
+        for start in range(0, len(rows), step):
+            block = rows[start : start + step]
+            happened += _counts(forecasts.probabilities[block], own[start : start + step], edges, drawn.uniforms(block))
     null = _mean_errors(seen[0], seen[1] - happened)
     value = _mean_errors(seen[0], (seen[1] - seen[2])[None])[0]
     return drawn_pvalue(float(value), null)
 
 
-def _uniforms(forecasts: Forecasts, resamples: int, rng: np.random.Generator) -> Callable[[Integers], Array]:
-    """Return how uniform numbers of some rows are drawn, shape (resamples, rows).
+class _Draws:
+    """Labels drawn for rows, where rows of a cluster may have theirs in common.
 
     A row takes its cluster's number by chance. The share of pairs of rows that both do is the sum of products of
     residuals of different rows of a cluster, over all classes, divided by what it is on average where all rows do.
     """
-    if forecasts.clusters is None:
-        return lambda rows: rng.random((resamples, len(rows)))
-    p, own, n = forecasts.probabilities.astype(np.float64), forecasts.clusters, forecasts.n
-    count, k = int(own.max()) + 1, p.shape[1]
-    said = np.stack([np.bincount(own, column, count) for column in p.T], axis=1)
-    constant = (said**2).sum() - (p**2).sum() - n
 
-    def products(labels: Integers) -> float:
-        together = np.unique(own * k + labels, return_counts=True)[1]
-        return float((together**2).sum() + 2 * (p[np.arange(n), labels] - said[own, labels]).sum() + constant)
+    def __init__(self, forecasts: Forecasts, resamples: int, rng: np.random.Generator) -> None:
+        self.forecasts, self.resamples, self.rng, self.chance = forecasts, resamples, rng, 0.0
+        if forecasts.clusters is None:
+            return
+        p, own, n = forecasts.probabilities.astype(np.float64), forecasts.clusters, forecasts.n
+        count, k = int(own.max()) + 1, p.shape[1]
+        said = np.stack([np.bincount(own, column, count) for column in p.T], axis=1)
+        constant = (said**2).sum() - (p**2).sum() - n
 
-    full = np.mean([products(row) for row in drawn_labels(label_steps(p), rng.random((FULL, count))[:, own])])
-    share = np.clip(products(forecasts.labels) / full, 0.0, 1.0) if full > 0 else 0.0
-    common = rng.random((resamples, count))
+        def products(labels: Integers) -> float:
+            together = np.unique(own * k + labels, return_counts=True)[1]
+            return float((together**2).sum() + 2 * (p[np.arange(n), labels] - said[own, labels]).sum() + constant)
 
-    def drawn(rows: Integers) -> Array:
-        takes, alone = rng.random((2, resamples, len(rows)))
-        return np.where(takes < np.sqrt(share), common[:, own[rows]], alone)
+        full = np.mean([products(row) for row in drawn_labels(label_steps(p), rng.random((FULL, count))[:, own])])
+        self.chance = np.sqrt(np.clip(products(forecasts.labels) / full, 0.0, 1.0)) if full > 0 else 0.0
+        self.common = rng.random((resamples, count))
 
-    return drawn
+    def uniforms(self, rows: Integers) -> Array:
+        """Return the uniform numbers that decide the labels of some rows, shape (resamples, rows)."""
+        if self.forecasts.clusters is None:
+            return self.rng.random((self.resamples, len(rows)))
+        takes, alone = self.rng.random((2, self.resamples, len(rows)))
+        return np.where(takes < self.chance, self.common[:, self.forecasts.clusters[rows]], alone)
+
+    def counts(self, rows: Integers, copies: Integers) -> Integers:
+        """Return how many copies of some rows have which label, shape (resamples, rows, classes): drawn at once."""
+        p = self.forecasts.probabilities[rows].astype(np.float64)
+        p /= p.sum(axis=1, keepdims=True)
+        together = self.rng.binomial(copies, self.chance, (self.resamples, len(rows)))
+        found = np.asarray(self.rng.multinomial(copies - together, p))
+        if self.forecasts.clusters is not None:
+            labels = drawn_labels(label_steps(p), self.common[:, self.forecasts.clusters[rows]])
+            found += together[..., None] * (labels[..., None] == np.arange(p.shape[1]))
+        return found
 
 
 def _counts(p: Floats, weights: Array, edges: Array, uniforms: Array) -> Array:
@@ -94,6 +116,14 @@ def _counts(p: Floats, weights: Array, edges: Array, uniforms: Array) -> Array:
     index = (np.arange(resamples)[:, None] * k + labels) * bins + place
     counts = np.bincount(index.ravel(), np.broadcast_to(weights, labels.shape).ravel(), resamples * k * bins)
     return counts.reshape(resamples, k, bins).astype(np.float64)
+
+
+def _sums(p: Floats, counts: Integers, edges: Array) -> Array:
+    """Return the weight of labels by class and bin, of shape (resamples, classes, bins), from that of each row's."""
+    k, bins = p.shape[1], len(edges) - 1
+    place = (np.arange(k) * bins + bin_index(p, edges)).ravel()
+    sums = [np.bincount(place, one.ravel(), k * bins) for one in counts]
+    return np.reshape(sums, (len(counts), k, bins)).astype(np.float64)
 
 
 def _flipped(forecasts: Forecasts, edges: Array, resamples: int, rng: np.random.Generator) -> Array:

@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import root_scalar
+from scipy.special import rel_entr
 
 from ...errors import InvalidInput
 from ...parameters import Integer, Number, check_value, generator
 from ...types import Array
 from ...validation import as_array
 from ..estimators.norms import check_norm
-from .replicates import from_rows
+from .replicates import Replicates, from_rows, prefix
 
 LARGEST = 2_000_000
+MOST_APART = 20_000  # rows that are drawn one by one
 _UNIFORM = (np.arange(4096) + 0.5) / 4096
 
 
@@ -78,11 +80,13 @@ def required_samples(
     if law is not None and (len(law) == 0 or not (law.min() >= 0 and law.max() <= 1)):
         raise InvalidInput("scores must be probabilities", allowed="values in [0, 1]")
     exponent = _exponent(_UNIFORM if law is None else law, tce, norm)
-    low, high = 16, 32
-    while _power(law, exponent, high, false_alarms, norm, repeats, random_state) < power:
+    low, high, least = 16, 32, _least(_UNIFORM if law is None else law, exponent, power - false_alarms)
+    while high <= LARGEST and (
+        high < least or _power(law, exponent, high, false_alarms, norm, repeats, random_state) < power
+    ):
         low, high = high, 2 * high
-        if high > LARGEST:
-            raise InvalidInput("tce is too small to be noticed", seen=repr(tce), hint=f"more than {LARGEST:,} rows")
+    if high > LARGEST:
+        raise InvalidInput("tce is too small to be noticed", seen=repr(tce), hint=f"more than {LARGEST:,} rows")
     while high - low > max(1, low // 16):
         middle = (low + high) // 2
         enough = _power(law, exponent, middle, false_alarms, norm, repeats, random_state) >= power
@@ -99,18 +103,37 @@ def _exponent(law: Array, tce: float, norm: int) -> float:
     return float(np.exp(root_scalar(excess, bracket=(1e-12, 7.0), method="brentq").root))
 
 
+def _least(law: Array, exponent: float, gain: float) -> float:
+    """Return below how many rows no test has a power that is by the gain above its false alarms.
+
+    It is above them by √(n·KL/2) at most (Pinsker's inequality).
+    """
+    curve = law**exponent
+    information = float(np.mean(rel_entr(curve, law) + rel_entr(1 - curve, 1 - law)))
+    return 2 * gain**2 / max(information, 1e-300) if gain > 0 else 0.0
+
+
 def _power(
     law: Array | None, exponent: float, n: int, false_alarms: float, norm: int, repeats: int, random_state: int
 ) -> float:
     """Share of samples in which the sweep error exceeds its quantile under calibration; no law means uniform scores."""
     rng = generator(random_state, n)
-    # A few million scores in all: fewer repeats for large n.
-    repeats = max(100, min(repeats, 4_000_000 // n))
+    # A few million scores in all: fewer repeats for large n, and of more rows those that share a score are counted.
+    cells = None if n <= MOST_APART else _UNIFORM if law is None else np.sort(law)[:: -(-len(law) // 4096)]
+    width = n if cells is None else len(cells)
+    repeats = max(100, min(repeats, (4_000_000 if cells is None else 1_000_000) // width))
     values = []
     for curve in (1.0, exponent):
         parts = []
-        for rows in np.array_split(np.arange(repeats), max(1, min(repeats, repeats * n // 1_000_000))):
-            s = rng.random((len(rows), n)) if law is None else rng.choice(law, (len(rows), n))
-            parts.append(from_rows(s, rng.random(s.shape) < s**curve).sweep("equal_mass", norm)[0])
+        for rows in np.array_split(np.arange(repeats), max(1, min(repeats, repeats * width // 1_000_000))):
+            if cells is None:
+                s = rng.random((len(rows), n)) if law is None else rng.choice(law, (len(rows), n))
+                drawn = from_rows(s, rng.random(s.shape) < s**curve)
+            else:
+                counts = rng.multinomial(n, np.full(width, 1 / width), len(rows))
+                events = rng.binomial(counts, cells**curve).astype(np.float64)
+                mass = np.cumsum(np.pad(counts, ((0, 0), (1, 0))), axis=1)
+                drawn = Replicates(cells[None], mass, prefix(events), prefix(counts * cells - events))
+            parts.append(drawn.sweep("equal_mass", norm)[0])
         values.append(np.concatenate(parts))
     return float((values[1] > np.quantile(values[0], 1 - false_alarms, method="higher")).mean())
