@@ -98,7 +98,8 @@ void bind_panels(nb::module_& m) {
             if (out.shape(0) != x.shape(0) || std::int64_t(panels.shape(0)) != columns * calibrant::padded_rows<T>(k))
                 throw nb::value_error("the panels do not fit the rows and the output");
             nb::gil_scoped_release release;
-            calibrant::for_blocks(x.shape(0), k, threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
+            const std::int64_t rows = k ? x.shape(0) : 0;  // an array without columns may claim any number of rows
+            calibrant::for_blocks(rows, k, threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
                 calibrant::panel_products(x.data() + first * columns, last - first, columns, panels.data(), columns, k,
                                           out.data() + first * k, k);
             });

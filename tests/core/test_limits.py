@@ -172,3 +172,10 @@ def test_every_number_of_threads_gives_the_same(kernel):
         arrays = answer if isinstance(answer, tuple) else (answer,)
         found.append([np.asarray(part).tobytes() for part in (*arrays, *call.values()) if isinstance(part, np.ndarray)])
     assert all(one == found[0] for one in found[1:])
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_rows_without_columns_cost_nothing_however_many(kind):
+    """Such an array needs no memory for its rows."""
+    empty = np.empty((2**55, 0), kind)
+    _core.panel_products(empty, np.empty(0, kind), 1, empty)

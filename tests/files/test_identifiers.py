@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tests.conftest import overconfident
 
-import calibrant
+import calibrant.loading
 from calibrant import Calibrator, make
 from calibrant.errors import CalibrationWarning, FileProblem, InvalidInput
 from calibrant.files.classes import _KNOWN, _NAMES_OF_0_1_0, find_class, identifier_of, is_known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import zipfile
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..errors import FileProblem, InvalidInput, MissingExtra
 from ..validation import BFLOAT16_ROUNDING, as_array
+from .atomic import read_bytes
 from .pieces import Found, Names, Piece, named_pieces
 from .roles import role_of
 
@@ -73,16 +75,15 @@ def read_npy(file: BinaryIO, path: str, names: Names) -> Found:
     role, part = said if said is not None else ("scores", "")
     pieces = [Piece(Path(path).name, role if names.scores is None else "scores", part, _read_array(file, path))]
     if names.labels is not None:
-        pieces.append(Piece(Path(names.labels).name, "labels", part, _open_array(Path(names.labels))))
+        pieces.append(
+            Piece(
+                Path(names.labels).name,
+                "labels",
+                part,
+                _read_array(io.BytesIO(read_bytes(names.labels, pipes=True)), str(names.labels)),
+            )
+        )
     return Found(pieces, [piece.key for piece in pieces])
-
-
-def _open_array(path: Path) -> NDArray[Any]:
-    try:
-        with open(path, "rb") as file:
-            return _read_array(file, str(path))
-    except OSError as error:
-        raise FileProblem(f"cannot read {path}", seen=error.strerror or str(error)) from error
 
 
 def read_safetensors(file: BinaryIO, path: str, names: Names) -> Found:

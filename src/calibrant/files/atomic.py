@@ -1,10 +1,11 @@
-"""Writing a file so that a kill at any moment leaves the old one or the new one."""
+"""Writing a file so that a kill at any moment leaves the old one or the new one, and reading one that has an end."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -35,6 +36,21 @@ def check_path(path: Any) -> None:
     """Refuse what names no file: a number would be taken for a file that is open already."""
     if not isinstance(path, (str, os.PathLike)) or "\0" in os.fsdecode(path):
         raise InvalidInput("this is no path of a file", seen=repr(path)[:80])
+
+
+def read_bytes(path: str | os.PathLike[str], most: int = -1, *, pipes: bool = False) -> bytes:
+    """Return the first bytes of a file, or all: of no device, which has no end, and of a pipe on request alone."""
+    check_path(path)
+    try:
+        mode = os.stat(path).st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or (pipes and stat.S_ISFIFO(mode))):
+            raise FileProblem(f"cannot read {path!s:.200}", seen="no regular file", hint="copy it to a file first")
+        with open(path, "rb") as file:
+            return file.read(most)
+    except (OSError, UnicodeError) as error:  # half a character in a name
+        raise FileProblem(f"cannot read {path!s:.200}", seen=getattr(error, "strerror", None) or str(error)) from error
+    except MemoryError as error:
+        raise FileProblem(f"{path!s:.200} is larger than the memory") from error
 
 
 def check_target(path: str | os.PathLike[str]) -> None:

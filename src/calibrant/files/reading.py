@@ -18,7 +18,7 @@ from ..parameters import is_one_of
 from .array_files import read_npy, read_npz, read_safetensors, read_torch
 from .arrow_tables import read_arrow, read_parquet
 from .assemble import assemble
-from .atomic import check_path
+from .atomic import check_path, read_bytes
 from .dataset import Dataset
 from .pieces import Found, Names
 from .text_tables import read_csv, read_jsonl
@@ -94,10 +94,14 @@ def read(
     check_path(path)
     if not is_one_of(kind, _KINDS):
         raise InvalidInput("kind is not known", seen=repr(kind), allowed='"logits" or "probs"')
-    name, data = os.fspath(path), _bytes(path)
+    name = os.fsdecode(path)
+    suffix = None if name == "-" else _suffix(name)
+    data = stream_bytes(sys.stdin.buffer) if suffix is None else read_bytes(name, pipes=True)
     digest = hashlib.sha256(data).hexdigest()
     data = _unpacked(name, data)
-    suffix = _suffix(name, data)
+    suffix = suffix or ending_by_content(data)
+    if not data and name != "-":
+        raise FileProblem(f"{name} is empty", seen="0 bytes")
     if suffix in (".pt", ".pth") and not allow_torch:
         raise FileProblem(
             f"{name} is a torch file, and those hold pickles",
@@ -153,18 +157,6 @@ def stream_bytes(stream: Any, most: int = sys.maxsize) -> bytes:
     return found.getvalue()
 
 
-def _bytes(path: str | os.PathLike[str]) -> bytes:
-    if os.fspath(path) == "-":
-        return stream_bytes(sys.stdin.buffer)
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except (OSError, UnicodeError) as error:  # half a character in a name
-        raise FileProblem(f"cannot read {path!s:.200}", seen=getattr(error, "strerror", None) or str(error)) from error
-    except MemoryError as error:
-        raise FileProblem(f"{path} is larger than the memory") from error
-
-
 def _unpacked(name: str, data: bytes) -> bytes:
     if not name.lower().endswith(".gz") and not (name == "-" and data[:2] == b"\x1f\x8b"):
         return data
@@ -176,9 +168,7 @@ def _unpacked(name: str, data: bytes) -> bytes:
         raise FileProblem(f"{name} holds more than the memory") from error
 
 
-def _suffix(name: str, data: bytes) -> str:
-    if name == "-":
-        return ending_by_content(data)
+def _suffix(name: str) -> str:
     suffix = ending(name)
     if suffix in (".pkl", ".pickle", ".joblib"):
         raise FileProblem(
@@ -186,6 +176,4 @@ def _suffix(name: str, data: bytes) -> str:
         )
     if suffix not in _READERS:
         raise FileProblem(f"{name} has an ending that is not known", seen=suffix or "none", allowed=", ".join(_READERS))
-    if not data:
-        raise FileProblem(f"{name} is empty", seen="0 bytes")
     return suffix

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import __version__
 from ..errors import CalibrantError, FileProblem
-from .atomic import check_path, replacing
+from .atomic import read_bytes, replacing
 from .container import pack, unpack
 from .state import Tensors, decode, encode, refuse_depth
 
@@ -91,13 +91,7 @@ def read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Tensors]:
-    check_path(path)
-    try:
-        with open(path, "rb") as file:
-            data = file.read()
-    except (OSError, UnicodeError) as error:  # half a character in a name
-        raise FileProblem(f"cannot read {path!s:.200}", seen=getattr(error, "strerror", None) or str(error)) from error
-    document, tensors = unpack(data, str(path))
+    document, tensors = unpack(read_bytes(path), str(path))
     if document.get("format") not in _READABLE:
         raise FileProblem(
             f"{path} has a format this version of calibrant does not know",

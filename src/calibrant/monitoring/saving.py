@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import CalibrantError, FileProblem
-from ..files.atomic import replacing
+from ..files.atomic import read_bytes, replacing
 from ..plain import plain
 from .changes import BETS, CELLS, Changes
 from .checks import array, count, logs, need, number, text
@@ -38,11 +38,7 @@ def write_document(path: str | os.PathLike[str], document: dict[str, Any]) -> No
 
 def read_document(path: str | os.PathLike[str], most: int | None = MOST_BYTES) -> Any:
     """Read JSON of at most so many bytes, and nothing that only resembles it."""
-    try:
-        with open(path, "rb") as file:
-            data = file.read(-1 if most is None else most + 1)
-    except OSError as error:
-        raise FileProblem(f"cannot read {os.fspath(path)}", seen=error.strerror or str(error)) from error
+    data = read_bytes(path, -1 if most is None else most + 1)
     if most is not None and len(data) > most:
         raise FileProblem(f"{os.fspath(path)} is too large to be a saved monitor", seen=f"over {most:,} bytes")
     try:

@@ -140,6 +140,8 @@ def _files(text: str) -> Sequence[str]:
             seen="a pipe",
             hint="pass spill=True, which copies it to a file of its own",
         )
+    if not Path(text).is_file():
+        raise FileProblem(f"cannot read {text}", seen="no regular file")
     return [text]
 
 

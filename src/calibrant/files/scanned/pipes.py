@@ -15,9 +15,9 @@ from ..reading import arriving, ending_by_content, stream_bytes
 
 
 def is_pipe(path: Any) -> bool:
-    """Tell whether a path is no regular file or directory: what it gives can be read once."""
+    """Tell whether a path is a pipe or a socket: what it gives can be read once, and ends, as a device does not."""
     place = Path(os.fspath(path))
-    return place.exists() and not place.is_file() and not place.is_dir()
+    return place.is_fifo() or place.is_socket()
 
 
 def copied(stream: Any, first: bytes = b"") -> tuple[str, Any]:
