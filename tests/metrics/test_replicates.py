@@ -148,3 +148,19 @@ def test_scores_that_round_to_one_are_ordered_by_what_is_missing():
     np.testing.assert_allclose(many.excess[0], wanted, rtol=1e-12)
     assert many.events[0].tolist() == [0, 1, 2, 3, 3]
     assert many.joins is None
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_outcomes_that_never_fall_are_swept_bin_by_bin_to_a_bound_only(rng, monkeypatch, tied):
+    """A day without an event: each number of bins up to the number of rows, of all samples, took minutes."""
+    scores = rng.random((3, 400))
+    scores = scores.round(2) if tied else scores
+    outcomes = np.stack([np.zeros(400, bool), scores[1] > 0.5, rng.random(400) < scores[2]])
+    looked, sums = [], Replicates.sums
+    monkeypatch.setattr(Replicates, "sums", lambda self, bins, *rest: (looked.append(bins), sums(self, bins, *rest))[1])
+    swept, chosen = from_rows(scores, outcomes).sweep("equal_mass")
+    assert max(looked) <= 64
+    for i in range(3):
+        plain = sweep_cells(Pairs(scores[i], outcomes[i].astype(float)).cells)
+        assert (swept[i], chosen[i]) == (pytest.approx(plain.error, abs=1e-12), plain.bins)
+    assert chosen[:2].tolist() == [400, 400]

@@ -20,6 +20,7 @@ from ...errors import InvalidInput
 from ...types import Array, Integers, Mask
 from ..estimators.sweep import sweep_cells
 
+_TOGETHER = 64  # bins up to which replicates are swept at once: few go on, of them some to as many bins as rows
 _MOST_ROWS = 10**7  # a weight counts as so many rows: bins up to more of these could not be waited for
 
 
@@ -112,9 +113,8 @@ class Replicates:
         """
         values, chosen = self.binned(1, edges, norm), np.ones(self.count, np.int64)
         alive, bins = np.arange(self.count), 1
-        most = self._most_bins(edges)
-        groups = most if self.joins is not None else min(most, self.mass.shape[1])
-        while len(alive) and bins < groups:
+        most = min(self._most_bins(edges), _TOGETHER)
+        while len(alive) and bins < most:
             bins += 1
             weight, events, excess = self.sums(bins, edges, alive)
             keep = _monotone(weight, events)
@@ -122,15 +122,18 @@ class Replicates:
             values[alive] = _norm(weight if len(weight) == 1 else weight[keep], excess, norm)
             chosen[alive] = bins
         chosen[alive] = self._rows()
-        for i in alive[: 0 if bins == most else None].tolist():  # most bins are empty: one by one, from group to group
+        for i in alive[: 0 if most < _TOGETHER else None].tolist():
             chosen[i], values[i] = sweep_cells(self._cells(i), norm=norm, edges=edges)  # pyright: ignore[reportArgumentType]
         return values, chosen
 
     def _cells(self, replicate: int) -> Cells:
         scores, mass = (part[replicate if len(part) > 1 else 0] for part in (self.scores, self.mass))
-        weights = np.diff(mass).astype(np.float64)
+        first = np.arange(len(scores))
+        if self.joins is not None:
+            first = first[self.joins[replicate, :-1] == first]
+        weights, events = (np.diff(sums[np.r_[first, len(scores)]]) for sums in (mass, self.events[replicate]))
         drawn = weights > 0
-        return Cells(scores[drawn], weights[drawn], np.diff(self.events[replicate])[drawn])
+        return Cells(scores[first][drawn], weights[drawn].astype(np.float64), events[drawn])
 
     def _most_bins(self, edges: str) -> int:
         # Beyond this number every group of tied scores is a bin of its own, and more bins change nothing.
