@@ -172,3 +172,81 @@ def test_a_column_that_names_the_event_behind_it_is_read_so(tmp_path: Path, caps
     for column in ("sick_prob", "sick"):
         path = _table_of(tmp_path / "a.csv", column)
         assert _rate(capsys, path, "--scores", column, "--kind", "probs") == pytest.approx(SICK.mean())
+
+
+@pytest.mark.parametrize("batches", [False, True])
+@pytest.mark.parametrize("column", ["risk", "p_sick", "p_well"])
+def test_a_map_knows_the_labels_that_rows_lack(
+    batches: bool, column: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A day without a sick patient was refused; of labels 1 and 2, a day of ones was one of twos, without a word."""
+    own = ["--labels", "outcome", "--kind", "probs", "--scores", column]
+    for labels, event in ((WORDS, "sick"), (np.where(SICK, 2, 1), "2")):
+        told = ["--event", event] * (column == "risk")
+        fit = _table(tmp_path / "fit.csv", labels, column)
+        saved = str(tmp_path / "map.calibrant")
+        assert main(["fit", fit, *own, *told, "--method", "ts", "-o", saved, "-q"]) == 0
+        for happened in (False, True):
+            kept = labels[happened == SICK]
+            path = _table(tmp_path / "day.csv", np.resize(kept, len(RISK)), column)
+            path = path.replace("day.csv", "da*.csv") if batches else path
+            capsys.readouterr()
+            found = _rate(capsys, path, "--scores", column, "--kind", "probs", *told, "--calibrator", saved)
+            of_other = column == "p_well" and event == "sick"  # whose probability is told is whose rate it is
+            assert found == float(happened != of_other)
+
+
+def test_batches_through_a_map_know_their_event_among_several_labels(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    saved = str(tmp_path / "map.calibrant")
+    fit = _table(tmp_path / "fit.csv", WORDS, "p_sick")
+    assert main(["fit", fit, "--labels", "outcome", "--method", "ts", "-o", saved, "-q"]) == 0
+    several = np.where(SICK, "sick", np.where(RISK > 0.1, "well", "cold"))
+    path = _table(tmp_path / "new.csv", several, "p_sick")
+    capsys.readouterr()
+    for one in (path, path.replace("new.csv", "ne*.csv")):
+        for told, rate in ([], SICK.mean()), (["--event", "cold"], (several == "cold").mean()):
+            assert _rate(capsys, one, "--calibrator", saved, *told) == pytest.approx(rate)
+    pattern = path.replace("new.csv", "ne*.csv")
+    assert _rate(capsys, pattern, "--event", "sick", "--calibrator", saved) == pytest.approx(SICK.mean())
+
+
+@pytest.mark.parametrize("memory", [[], ["--batches"]])
+def test_a_told_event_that_no_row_has_never_happened(
+    memory: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = _table(tmp_path / "day.csv", ["well"] * 300)
+    path = path.replace("day.csv", "da*.csv") if memory else path
+    assert _rate(capsys, path, "--event", "sick") == 0
+
+
+def test_a_state_knows_the_labels_that_a_day_lacks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    state, own = str(tmp_path / "s.json"), ["--labels", "outcome", "--json", "-q"]
+    assert main(["watch", state, _table(tmp_path / "a.csv", WORDS, "p_sick"), *own]) == 0
+    capsys.readouterr()
+    for name, told in ("b", []), ("c", ["--event", "sick"]):
+        path = _table(tmp_path / f"{name}.csv", ["well"] * (300 - (name == "c")) + ["well"] * (name == "c"), "p_sick")
+        assert main(["watch", state, path, *own, *told, "--again"]) == 0
+        seen = json.loads(capsys.readouterr().out)["streams"][0]
+    assert (seen["rows"], seen["observed"]) == (900, SICK.sum())
+    foreign = _table(tmp_path / "d.csv", np.where(SICK, "ill", "fine"), "risk")
+    assert main(["watch", state, foreign, *own]) == 3
+    told = capsys.readouterr().err
+    assert "d.csv has other labels than the state; seen: fine, ill; allowed: well, sick" in told
+
+
+def test_a_map_knows_the_classes_of_an_array_whose_last_class_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Labels 1 to 3 without a 3 were taken for columns 1 and 2 of 0 to 2."""
+    z, y = RNG.normal(size=(300, 3)), RNG.integers(1, 4, 300)
+    z[np.arange(300), y - 1] += 9
+    np.savez(tmp_path / "fit.npz", logits=z, labels=y)
+    np.savez(tmp_path / "day.npz", logits=z[y < 3], labels=y[y < 3])
+    saved = str(tmp_path / "map.calibrant")
+    assert main(["fit", str(tmp_path / "fit.npz"), "--method", "ts", "-o", saved, "-q"]) == 0
+    capsys.readouterr()
+    for name in ("day.npz", "da*.npz"):
+        assert main(["measure", str(tmp_path / name), "--calibrator", saved, "--json", "-q"]) == 0
+        assert json.loads(capsys.readouterr().out)["parts"][""]["metrics"]["accuracy"]["value"] > 0.99

@@ -25,7 +25,7 @@ def compared(data: Dataset, seed: int, progress: Any, settings: dict[str, Any], 
     """Compare maps: on the test part or file where there is one and no number of folds was asked for."""
     data.need_scores("comparing")
     rows = data.fit
-    known = tuple(data.class_names)
+    known = tuple(data.class_names if data.plain_classes else data.classes.tolist())
     other = _read_test(settings["test"], settings["test_labels"], names, known) if settings["test"] else data
     test = other.judged if settings["test"] else data.test
     if other.kind != data.kind:
@@ -67,12 +67,12 @@ def _asked(settings: dict[str, Any], seed: int, progress: Any) -> dict[str, Any]
     return {**told, "cv": settings["cv"] or 5, "random_state": seed, "progress": progress}
 
 
-def _read_test(path: str, labels: str | None, names: dict[str, Any], known: tuple[str, ...]) -> Dataset:
+def _read_test(path: str, labels: str | None, names: dict[str, Any], known: tuple[Any, ...]) -> Dataset:
     """Read the file to judge on; an .npy file has labels of its own, in another file."""
     if ending(path) == ".npy" and labels is None:
         raise InvalidInput(f"{path} has no labels", hint="name the file that holds them with --test-labels")
     own: dict[str, Any] = {} if labels is None else {"labels": labels}
-    return read(path, **{**names, **own}, known=known)
+    return read(path, **{**names, **own}, known=known, whose="the rows of the fit")
 
 
 def _test(data: Dataset, other: Dataset, test: Rows) -> tuple[Any, ...]:

@@ -31,11 +31,9 @@ def announce(calibrator: Calibrator, data: Dataset) -> None:
 
 
 def with_classes_of(fitted: Calibrator | None, data: Dataset) -> Dataset:
-    """Return the data with the map's classes where embeddings do not say them, or nothing which label is the event."""
+    """Return the data with the map's classes where embeddings do not say them; other labels are refused."""
     if fitted is None:
         return data
-    if data.event is not None and not data.is_named and data.classes.tolist() == fitted.classes_.tolist()[::-1]:
-        return replace(data, classes=fitted.classes_, class_names=[str(c) for c in fitted.classes_], is_named=True)
     if data.event is not None and fitted.classes_.dtype.kind in "OU" and set(data.classes) != set(fitted.classes_):
         raise InvalidInput(
             f"{data.path} has other labels than the map",

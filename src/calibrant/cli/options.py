@@ -152,14 +152,16 @@ def writable(ctx: click.Context, parameter: click.Parameter, path: str | None) -
 
 
 def read_data(path: str, names: dict[str, Any], fitted: Any = None, **how: Any) -> Any:
-    """Read a data file with the names the user gave; ``how`` is ``every_part`` and ``several`` of `calibrant.files`.
+    """Read a data file with the names the user gave; ``how`` is other parameters of `calibrant.files.read`.
 
-    Where nothing else says which of two labels is the event, a fitted map does.
+    Where nothing in the file says what its classes are, or which of two labels is the event, a fitted map does.
     """
     from ..files import read
 
-    known = () if fitted is None or fitted.traits.needs == "embeddings" else fitted.classes_.tolist()
-    data = read(path, **names, known=tuple(map(str, known)), **how)
+    if fitted is not None:
+        how["known"] = () if fitted.traits.needs == "embeddings" else tuple(fitted.classes_.tolist())
+        how["whose"] = "the map"
+    data = read(path, **names, **how)
     if fitted is not None:
         from .measuring import with_classes_of
 

@@ -18,8 +18,8 @@ Scores and labels are read from .npz, .npy, .csv, .tsv, .jsonl, .parquet, .arrow
   position.
 - **One event.** Of a single column the event is the label that `--event` or the column names (`p_sick`, `sick_prob`,
   `P(sick)`); else the one that the map has learnt, else 1, true, or the second of two in order, which is told. A map
-  remembers it: a column `p_well` is turned round for a map of "sick". A label that is missing is refused by its line;
-  `apply` needs none.
+  remembers it: a column `p_well` is turned round for a map of "sick". With a map, or a state of `watch`, a file may
+  have rows of some labels only. A label that is missing is refused by its line; `apply` needs none.
 - **Tables keep what they hold.** `apply` writes every column and row of a table as it was, and adds `calibrated_ant`, …
   behind them; `calibrated_risk` beside a column `risk` with the probability of one event, and `calibrated_probs` where
   the scores are lists. `measure out.csv --scores calibrated_` looks at the new ones.

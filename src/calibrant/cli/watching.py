@@ -67,8 +67,16 @@ def feed(monitor: Monitor, data: Dataset, fitted: Any, how: dict[str, Any]) -> i
     p = _in_order(monitor, data, p)
     if p.ndim == 1 and data.event is not None and monitor.classes is not None and monitor.classes.tolist() == [0, 1]:
         y = (y == data.classes[1]).astype(int)  # a state that has seen outcomes
-    elif monitor.classes is None and not data.plain_classes:
-        monitor.classes = data.classes
+    elif monitor.classes is None:
+        if not data.plain_classes:
+            monitor.classes = data.classes
+    elif strange := [str(label) for label in data.classes.tolist() if label not in monitor.classes.tolist()]:
+        raise InvalidInput(
+            f"{data.path} has other labels than the state",
+            seen=listed(strange),
+            allowed=listed(monitor.classes.tolist()),
+            hint="name by --event the label of one column" if p.ndim == 1 else "",
+        )
     groups = rows.groups if how["groups"] or monitor.grouped else None
     count = 0
     for label, own in _batches(data, rows, how):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..errors import InvalidInput
 from ..validation import as_embeddings, as_labels, as_scores, as_weights, column_order, is_one_score, labels_in_order
 from .dataset import Dataset, Rows
-from .event import chosen_event, column_of_event, distinct_labels, plain_labels, two_labels
+from .event import chosen_event, column_of_event, distinct_labels, labels_known, plain_labels, two_labels
 from .pieces import Found, Names, Piece, listed
 from .roles import FIT, SCORE_ROLES, TEST
 from .rounding import from_percent, on_the_simplex
@@ -23,8 +23,9 @@ from .rounding import from_percent, on_the_simplex
 
 def assemble(path: str, found: Found, names: Names, digest: str) -> Dataset:
     """Group the pieces into parts, settle the kind and the classes, and check everything."""
-    own = chosen_event(found.pieces, names)
-    two = None if own is None else two_labels(found.pieces, own)
+    known = labels_known(distinct_labels(found.pieces), names.known)
+    own = chosen_event(found.pieces, names, known)
+    two = None if own is None else two_labels(found.pieces, own, known)
     event = own if two is None else None  # of more labels the event is one against the others
     pieces = [plain_labels(piece, event) if piece.role == "labels" else piece for piece in found.pieces]
     lines = None if found.table is None else found.table.lines
@@ -36,33 +37,34 @@ def assemble(path: str, found: Found, names: Names, digest: str) -> Dataset:
     if names.several:
         return _several(path, parts, kind, names, Dataset(path, kind, {}, np.arange(0), [], digest, (), found.table))
     for group in parts.values():
-        _refuse_other_width(path, group["scores"], names.known)
+        _refuse_other_width(path, group["scores"], names)
         with _naming_lines(lines, [group["scores"]]):
             group["scores"] = unrounded(path, group["scores"], kind, names)
             _check_arrays(path, group, kind)
     with _naming_lines(lines, [group["labels"] for group in parts.values() if "labels" in group]):
-        classes, class_names = _classes(path, pieces, parts, two, names.known)
+        classes, class_names = _classes(path, pieces, parts, two, known)
     rows = {part: _rows(group) for part, group in parts.items()}
     used = {name for group in parts.values() for piece in group.values() for name in (piece.key, *piece.sources)}
     unused = tuple(key for key in found.keys if key not in used)
     told = () if (told := column_of_event(pieces, names)) is None else (told,)
-    return Dataset(path, kind, rows, classes, class_names, digest, unused, found.table, told, own is not None)
+    return Dataset(path, kind, rows, classes, class_names, digest, unused, found.table, told, bool(own or known))
 
 
-def _refuse_other_width(path: str, scores: Piece, known: tuple[str, ...]) -> None:
+def _refuse_other_width(path: str, scores: Piece, names: Names) -> None:
     """Raise where scores have another number of columns than a map, before a number is read: no row can be right."""
+    known = [str(label) for label in names.known]
     width = scores.values.shape[1] if scores.values.ndim == 2 else 1
     if not known or scores.role == "embeddings" or width == len(known) or (width == 1 and len(known) == 2):
         return
     if scores.columns is None:
         raise InvalidInput(
-            "the map and the data have different numbers of classes",
-            seen=f"{len(known)} in the map, {width} in {path}",
+            f"{names.whose} and the data have different numbers of classes",
+            seen=f"{len(known)} in {names.whose}, {width} in {path}",
         )
-    with other_classes(path, "the rows of the fit"):
+    with other_classes(path, names.whose):
         column_order(scores.columns, known, None)
     raise InvalidInput(
-        f"{path} has other columns than the rows of the fit", seen=listed(scores.columns), allowed=listed(known)
+        f"{path} has other columns than {names.whose}", seen=listed(scores.columns), allowed=listed(known)
     )
 
 
@@ -164,7 +166,7 @@ def _parts(path: str, pieces: Sequence[Piece], names: Names, keys: Sequence[str]
 
 def _where_scores_are(pieces: Sequence[Piece], names: Names, keys: Sequence[str]) -> str:
     """Return a hint where scores may be: columns that are called like the map's classes or like the labels."""
-    wanted = [list(names.known), [str(label) for label in distinct_labels(pieces)]]
+    wanted = [[str(label) for label in labels] for labels in (names.known, distinct_labels(pieces))]
     called = next((some for some in wanted if len(some) > 1 and set(some) <= set(keys)), [])
     if not called or any("," in name for name in called):
         return "name the one that holds them with --scores"
@@ -243,11 +245,11 @@ def _check_finite(what: str, values: NDArray[Any]) -> None:
 
 
 def _classes(
-    path: str, pieces: Sequence[Piece], parts: dict[str, Group], two: list[Any] | None, known: tuple[str, ...]
+    path: str, pieces: Sequence[Piece], parts: dict[str, Group], two: list[Any] | None, known: Sequence[Any]
 ) -> tuple[NDArray[Any], list[str]]:
     """The label of each column, the same for all parts, and the names to show.
 
-    ``two``: the event comes second; ``known`` are the classes of a map.
+    ``two``: the event comes second; ``known`` are the classes of a map, which decide where nothing in the file does.
     """
     first = next(iter(parts.values()))["scores"]
     shape = first.values.shape
@@ -260,7 +262,7 @@ def _classes(
                 f"{path}: the parts have different numbers of {'columns' if embedded else 'classes'}",
                 seen=f"{first.key} {shape}, {group['scores'].key} {other}",
             )
-    named = _class_names(path, pieces, first, k) if two is None else two
+    named = two or _class_names(path, pieces, first, k) or (None if embedded else list(known) or None)
     labelled = [group["labels"] for group in parts.values() if "labels" in group]
     if not labelled:
         return (np.arange(k or 0) if named is None else np.asarray(named)), [str(c) for c in (named or range(k or 0))]
@@ -275,7 +277,7 @@ def _classes(
     return classes, [str(c) for c in (named if named is not None else classes.tolist())]
 
 
-def _as_labels_spell(named: Any, labels: NDArray[Any], known: tuple[str, ...]) -> Any:
+def _as_labels_spell(named: Any, labels: NDArray[Any], known: Sequence[Any]) -> Any:
     """Return the classes that columns name in the labels' or a map's letters, as p_red.soil names "red soil"."""
     distinct = {label for label in labels.tolist() if isinstance(label, str)}
     if not distinct <= set(named):

@@ -26,13 +26,16 @@ def plain_labels(piece: Piece, event: str | None = None) -> Piece:
     return replace(piece, values=values.astype(np.int64) if values.dtype == bool else values)
 
 
-def chosen_event(pieces: Sequence[Piece], names: Names) -> str | None:
-    """Return the label whose probability one column holds, as the user or the column (``p_sick``) names it."""
+def chosen_event(pieces: Sequence[Piece], names: Names, known: Sequence[Any] = ()) -> str | None:
+    """Return the label whose probability one column holds, as the user or the column (``p_sick``) names it.
+
+    ``known``: the labels that a map knows, of which rows may have some only.
+    """
     scores = [piece for piece in pieces if piece.role in SCORE_ROLES]
     refuse_event_of_several(scores, names)
     if names.event is not None or names.several:
         return names.event
-    return event_named(column_of_event(pieces, names), distinct_labels(pieces))
+    return event_named(column_of_event(pieces, names), known or distinct_labels(pieces))
 
 
 def refuse_event_of_several(scores: Sequence[Piece], names: Names) -> None:
@@ -64,9 +67,15 @@ def distinct_labels(pieces: Sequence[Piece]) -> list[Any]:
     return sorted(told, key=str)
 
 
-def two_labels(pieces: Sequence[Piece], event: str) -> list[Any] | None:
+def labels_known(labels: Sequence[Any], known: Sequence[Any]) -> Sequence[Any]:
+    """Return the labels that a map knows where those of some rows are among them, and of one kind; else none."""
+    same = len({type(label) for label in (*labels, *known)}) == 1
+    return known if same and labels and set(labels) <= set(known) else ()
+
+
+def two_labels(pieces: Sequence[Piece], event: str, known: Sequence[Any] = ()) -> list[Any] | None:
     """Return the other label and the event, where there are two that are no truth values."""
-    known = distinct_labels(pieces)
+    known = known or distinct_labels(pieces)
     if len(known) != 2 or event not in map(str, known) or any(isinstance(label, bool) for label in known):
         return None
     return sorted(known, key=lambda label: str(label) == event)

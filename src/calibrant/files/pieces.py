@@ -30,7 +30,8 @@ class Names:
     event: str | None = None
     unlabelled: bool = False  # labels that are missing from some rows of a table are left out
     several: bool = False  # events that need not exclude each other: a column of labels for each of the scores
-    known: tuple[str, ...] = ()  # what the columns of scores must be called, or be as many as: those of a fitted map
+    known: tuple[Any, ...] = ()  # the classes of a map: the columns of scores are as many, and labels may lack some
+    whose: str = "the map"  # these are
 
 
 @dataclass(frozen=True, eq=False)

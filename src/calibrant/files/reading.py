@@ -59,7 +59,8 @@ def read(
     unlabelled: bool = False,
     every_part: bool = False,
     several: bool = False,
-    known: tuple[str, ...] = (),
+    known: tuple[Any, ...] = (),
+    whose: str = "the map",
     allow_torch: bool = False,
 ) -> Dataset:
     """Read scores, labels and what belongs to them. Nothing is ever unpickled, and no kind is guessed.
@@ -86,8 +87,11 @@ def read(
         Return a training part beside validation and test parts too.
     several : bool
         Rows have several labels: a column of outcomes (0, 1, or empty where not known) for each of the scores.
-    known : tuple of str
-        The classes of a fitted map, where the file has scores for it: with another number of columns it is refused.
+    known : tuple
+        The classes of a fitted map, where the file has scores for it: with another number of columns it is refused, and
+        where nothing in it names the classes, and its labels are among these, they are these.
+    whose : str
+        What these are the classes of.
     allow_torch : bool
         Read .pt files, with torch's weights-only loader.
     """
@@ -122,6 +126,7 @@ def read(
         unlabelled,
         several,
         known,
+        whose,
     )
     for role in ("scores", "labels", "embeddings", "weights", "groups", "clusters", "part", "event"):
         if not isinstance(given := getattr(names, role), (str, os.PathLike, type(None))):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
-from ..files.event import event_named, happened, refuse_unknown_event
+from ..files.event import event_named, happened, labels_known, refuse_unknown_event
 from ..passes import Block
 from ..passes.batch import Batch
 from ..passes.room import Room
@@ -186,11 +186,11 @@ def looked_at(source: Source, start: Reading, wanted: Wanted) -> tuple[Reading, 
 def _as_seen(seen: Seen, start: Reading) -> Reading:
     """Return the reading that all rows ask for."""
     known, width, labels = seen.reading, None if start.embedded else seen.reading.columns, seen.labels
-    if known.event is None and known.one_score and start.classes is None:
-        known = replace(known, event=_event(known.named_event, labels))
-    if known.event is not None:
-        labels = np.unique(happened(labels, known.event))
-    _, classes = as_labels(labels, width, len(labels), start.classes, known.names)
+    own = start.classes
+    if own is None:
+        known, own = _as_named(known, labels, start)
+        labels = labels if known.event is None else np.unique(happened(labels, known.event))
+    _, classes = as_labels(labels, width, len(labels), own, known.names)
     zero = np.nan if start.embedded or not seen.zeros[1] else seen.zero(len(classes))
     return replace(known, classes=classes, dtype=seen.dtype, zero=zero)
 
@@ -203,15 +203,16 @@ def _guess(batch: Batch, start: Reading) -> Reading:
         columns = 2 if one else matrix.shape[1]
         labels = label_values(batch)
     names = names if one or matrix.shape[1] == columns else None
-    event = _event(batch.event, labels) if one and start.classes is None else None
-    labels = labels if event is None else happened(labels, event)
-    dtype = np.promote_types(matrix.dtype, np.float32)
+    dtype, own = np.promote_types(matrix.dtype, np.float32), start.classes
     guess = replace(start, columns=columns, names=names, dtype=dtype, one_score=one)
-    guess = replace(guess, event=event, named_event=batch.event, event_told=batch.event_told)
-    if start.classes is None and (start.embedded or labels.dtype.kind == "b"):
+    guess = replace(guess, named_event=batch.event, event_told=batch.event_told)
+    if own is None:
+        guess, own = _as_named(guess, labels, start)
+        labels = labels if guess.event is None else happened(labels, guess.event)
+    if own is None and (start.embedded or labels.dtype.kind == "b"):
         return guess
     try:
-        _, classes = as_labels(labels, None if start.embedded else columns, len(labels), start.classes, names)
+        _, classes = as_labels(labels, None if start.embedded else columns, len(labels), own, names)
     except InvalidInput:
         if start.classes is not None:
             raise
@@ -220,10 +221,22 @@ def _guess(batch: Batch, start: Reading) -> Reading:
     return replace(guess, classes=classes) if positions or names is not None or start.classes is not None else guess
 
 
-def _event(named: str | None, labels: NDArray[Any]) -> str | None:
-    """Return the label that is the event, against several others; of two labels the name says which comes second."""
-    known = sorted({label for label in labels.tolist() if label is not None}, key=str)
-    return event_named(named, known) if len(known) > 2 else None
+def _as_named(reading: Reading, labels: NDArray[Any], start: Reading) -> tuple[Reading, NDArray[Any] | None]:
+    """Return with the event, where it is one label against several others, and the classes that a map knows, if these.
+
+    Of two labels the name of the column says which comes second; a single one may be the other than the user names.
+    """
+    if not (reading.one_score or start.known):
+        return reading, None
+    seen = sorted({label for label in labels.tolist() if label is not None}, key=str)
+    if known := labels_known(seen, start.known):
+        own = event_named(reading.named_event, known) if reading.one_score else None
+        return replace(reading, event=None), np.asarray(known[::-1] if own == str(known[0]) else known)
+    if not reading.one_score:
+        return reading, None
+    event = event_named(reading.named_event, seen) if len(seen) > 2 else None
+    alone = len(seen) == 1 and reading.event_told and isinstance(seen[0], str)
+    return replace(reading, event=reading.named_event if alone else event), None
 
 
 def look(batches: Iterable[Batch], start: Reading, reading: Reading | None, wanted: Wanted) -> Seen | None:

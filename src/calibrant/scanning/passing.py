@@ -145,9 +145,7 @@ def answer(batch: Batch, maps: tuple[Any, ...]) -> Batch:
             given = answers[:, 1] if one else answers if columns is None else Named(answers, columns)
     if not one:
         return replace(batch, scores=answers, columns=columns)
-    return replace(
-        batch, scores=answers[:, own], columns=(f"p_{maps[-1].classes_[own]}",), event=None, event_told=False
-    )
+    return replace(batch, scores=answers[:, own], columns=(f"p_{maps[-1].classes_[own]}",))
 
 
 def _refuse_moved_positions(fitted: Any, given: tuple[Any, ...] | None) -> None:

@@ -94,6 +94,8 @@ class Reading:
         What names the event: the user, or else the column. The labels of all rows tell whether it is one of them.
     event_told : bool
         Whether the user did.
+    known : tuple
+        The classes of the map that the scores were read through: rows of one score may have some of them only.
     """
 
     inputs: str
@@ -110,6 +112,7 @@ class Reading:
     event: str | None = None
     named_event: str | None = None
     event_told: bool = False
+    known: tuple[Any, ...] = ()
 
     def outcomes(self, batch: Batch) -> NDArray[Any]:
         """Return the labels of a batch, or where one of several is the event whether they are it."""

@@ -125,6 +125,7 @@ class Scan:
                 exact=saturated == "exact",
                 floors=saturated is not None,
                 ordered=ordered,
+                known=tuple(self.maps[-1].classes_.tolist()) if self.maps else (),
             )
             tell_pass()
             self._looks[key] = looked_at(self.seen_source, start, self._wanted(survey))

@@ -90,8 +90,9 @@ def command(
     added = 0
     if file is not None:
         how["groups"] = names["groups"]
-        fitted = load_map(calibrator)
-        added = feed(kept.monitor, read_data(file, names, fitted), fitted, how)
+        fitted, seen = load_map(calibrator), kept.monitor.classes
+        known = {"known": () if seen is None else tuple(seen.tolist()), "whose": state}
+        added = feed(kept.monitor, read_data(file, names, fitted, **known), fitted, how)
     if file is not None or restart:
         kept.save()
     found = kept.monitor.findings()
