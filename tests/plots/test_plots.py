@@ -179,3 +179,39 @@ def test_what_has_no_such_picture_is_refused() -> None:
         plots.comparison(compared, metric="ecee")
     with pytest.raises(InvalidInput, match="no learning curves"):
         plots.learning_curve(compared)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        *(
+            lambda b=b: plots.bias_heat_map(b, [100, 200], [5])
+            for b in (None, "x", 0.1, [[]], [[0.1]], [[0.1, np.nan]])
+        ),
+        *(lambda n=n: plots.bias_heat_map([[0.1]], n, [5]) for n in (None, 5, [], ["$x"], [[1]])),
+        *(
+            lambda z=z: plots.edges_over_densities(z, [0, 1], [0.0])
+            for z in (None, [], [1.0], [0.0, np.inf], [0, 1e300])
+        ),
+        *(lambda y=y: plots.edges_over_densities([0.0, 1.0], y, [0.0]) for y in (None, [1], ["a", "b"], [0, 7])),
+        lambda: plots.edges_over_densities([0.0, 1.0], [0, 1], "x"),
+        lambda: plots.class_grid([], columns=0),
+        lambda: plots.class_grid(None),
+        lambda: plots.class_grid("curves"),
+    ],
+)
+def test_what_has_no_place_in_a_picture_is_refused(draw) -> None:
+    with pytest.raises(InvalidInput):
+        draw()
+
+
+@pytest.mark.parametrize("score", [0.0, -1e99, 1e-320])
+def test_scores_that_are_all_equal_are_drawn(score) -> None:
+    _drawn(plots.edges_over_densities([score] * 5, [0, 1, 0, 1, 1], [0.0]))
+
+
+def test_columns_and_numbers_of_small_pictures_are_looked_at(curves: tuple[Any, Any]) -> None:
+    for bad in ({"columns": 0}, {"columns": 2.5}, {"columns": None}, {"most": 0}, {"most": -3}):
+        with pytest.raises(InvalidInput):
+            plots.class_grid([curves[0]], **bad)
+    assert plots.class_grid([curves[0]], columns=100).get_figwidth() == 2.0

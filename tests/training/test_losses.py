@@ -265,6 +265,8 @@ def test_a_batch_that_does_not_fit_is_refused_by_name(loss):
         refused("weight", lambda bad=bad: kind(weight=bad))
     refused("weight", lambda: kind(weight=torch.ones(CLASSES + 1))(logits, y))
     refused("ignore_index", lambda: kind(ignore_index=None)(logits, y))
+    if kind in SOFT:
+        refused("ignore_index", lambda: kind(ignore_index=1)(logits, torch.softmax(logits, 1)))
 
 
 @pytest.mark.parametrize("loss", DEFAULTS.values(), ids=DEFAULTS)

@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import InvalidInput
 from ..metrics.estimators.curves import ReliabilityCurve, count_ticks, reliability_curve
 from ..metrics.measurement import Measurement
-from ..parameters import is_one_of
+from ..parameters import check_value, count_from, is_one_of
 from .style import AFTER, BEFORE, axes, dress, ink, legend, new_figure
 
 
@@ -139,10 +139,17 @@ def class_grid(found: Measurement | Sequence[ReliabilityCurve], *, columns: int 
     ----------
     found : Measurement or sequence of ReliabilityCurve
     """
+    check_value("columns", columns, count_from(1))
+    check_value("most", most, count_from(1))
     curves = found.class_curves if isinstance(found, Measurement) else found
+    if not isinstance(curves, Sequence) or not all(isinstance(curve, ReliabilityCurve) for curve in curves):
+        raise InvalidInput(
+            "this is no sequence of curves", seen=type(found).__name__, allowed="a Measurement, or curves"
+        )
     worst = sorted(curves, key=lambda curve: curve.mean_gap, reverse=True)[:most]
     if not worst:
         raise InvalidInput("there are no class curves to draw", hint="an event's probabilities have none")
+    columns = min(columns, len(worst))
     rows = -(-len(worst) // columns)
     figure = new_figure((2.0 * columns, 2.1 * rows))
     for i, curve in enumerate(worst):

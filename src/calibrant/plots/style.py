@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..errors import InvalidInput, import_extra
 from ..plain import visible
+from ..types import Array
+from ..validation.arrays import as_array, as_float
 
 BEFORE, AFTER = "#d55e00", "#0072b2"  # Okabe and Ito; apart in grey too, and every mark has a shape of its own
 LINES = (
@@ -22,6 +26,19 @@ def refuse_other(found: Any, part: str, allowed: str) -> None:
     """Raise where what is to be drawn lacks a part that the picture shows."""
     if isinstance(found, type) or not hasattr(found, part):
         raise InvalidInput("this picture cannot be drawn of it", seen=type(found).__name__, allowed=allowed)
+
+
+def numbers(name: str, values: Any, shape: tuple[int, ...], most: float) -> Array:
+    """Return numbers of a shape (-1: any) and up to a size, or raise: what is no number has no place in a picture."""
+    found = as_float(as_array(values, name)[0], name).astype(np.float64)
+    fits = found.ndim == len(shape) and all(want in (-1, seen) for want, seen in zip(shape, found.shape, strict=True))
+    if not fits or not found.size or not (np.abs(found) <= most).all():
+        size = str(shape).replace("-1", "n")
+        seen = f"shape {found.shape}" if not fits or not found.size else f"up to {np.abs(found).max():g}"
+        raise InvalidInput(
+            f"{name} cannot be drawn", seen=seen, allowed=f"{size} numbers between {-most:g} and {most:g}"
+        )
+    return found
 
 
 def axes(ax: Any = None, *, figsize: tuple[float, float] = (4.2, 4.2)) -> Any:

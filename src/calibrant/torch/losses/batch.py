@@ -42,6 +42,8 @@ def as_batch(
         raise InvalidInput("ignore_index must be a class index", seen=repr(ignore_index), allowed="an integer")
     soft = _is_soft(logits, targets)
     if soft:
+        if ignore_index >= 0:  # as torch's own losses do; a negative one, as the default is, means nothing here
+            raise InvalidInput("ignore_index is for class indices: targets are probabilities", seen=str(ignore_index))
         _check_probabilities(targets)
         targets = targets.to(logits.dtype)
     else:
