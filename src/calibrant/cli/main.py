@@ -14,7 +14,6 @@ import click
 
 from .. import __version__
 from ..errors import CalibrantError, CalibrationWarning, FileProblem, MissingExtra
-from ..plain import visible
 from .hints import in_options
 
 # Kept here, so that the list of commands costs no import; a test compares it with the commands themselves.
@@ -161,7 +160,9 @@ def _explain(error: Exception) -> tuple[int, str]:
 
 
 def _say(text: str) -> None:
-    click.echo(visible(" ".join(text.split("\n"))), err=True)
+    from .output import say
+
+    say(" ".join(text.split("\n")))
 
 
 def _show_warning(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:

@@ -28,6 +28,7 @@ Scores and labels are read from .npz, .npy, .csv, .tsv, .jsonl, .parquet, .arrow
   several times ([scale](scale.md)). Standard input beyond that is copied to a temporary file first.
 - **Text** is separated by commas, semicolons or tabs, whichever the first line has most of. Where it is no comma, a
   comma in a number is a decimal one. Percentages are read with `--percent`, or where every cell has a percent sign.
+  Numbers in quotes in .jsonl are read likewise.
   Errors count lines as an editor does: the names of the columns are in line 1."""
 
 

@@ -38,6 +38,7 @@ def assemble(path: str, found: Found, names: Names, digest: str) -> Dataset:
         return _several(path, parts, kind, names, Dataset(path, kind, {}, np.arange(0), [], digest, (), found.table))
     for group in parts.values():
         _refuse_other_width(path, group["scores"], names)
+        group["scores"] = _one_a_row(group["scores"])
         with _naming_lines(lines, [group["scores"]]):
             group["scores"] = unrounded(path, group["scores"], kind, names)
             _check_arrays(path, group, kind)
@@ -48,6 +49,12 @@ def assemble(path: str, found: Found, names: Names, digest: str) -> Dataset:
     unused = tuple(key for key in found.keys if key not in used)
     told = () if (told := column_of_event(pieces, names)) is None else (told,)
     return Dataset(path, kind, rows, classes, class_names, digest, unused, found.table, told, bool(own or known))
+
+
+def _one_a_row(scores: Piece) -> Piece:
+    """Return a single column of scores as one score a row: that of an event, in whatever file."""
+    single = scores.role != "embeddings" and scores.values.ndim == 2 and is_one_score(scores.values.shape)
+    return replace(scores, values=scores.values[:, 0]) if single else scores
 
 
 def _refuse_other_width(path: str, scores: Piece, names: Names) -> None:
@@ -233,7 +240,7 @@ def _check_arrays(path: str, group: Group, kind: str) -> None:
         if role in group:
             _check_finite(f"{path}: {group[role].key}", group[role].values)
     if "weights" in group:
-        as_weights(group["weights"].values, len(scores.values))
+        as_weights(group["weights"].values, len(scores.values), name=f"{path}: {group['weights'].key}")
 
 
 def _check_finite(what: str, values: NDArray[Any]) -> None:

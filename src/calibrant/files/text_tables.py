@@ -74,10 +74,8 @@ def csv_table(
         try:
             block = np.array([[float(row[i]) for i in picked] for row in rows])
         except ValueError:
-            sign = "must" if percent(columns) else "may" if names.percent else ""
-            block = _numbers(
-                path, columns, [[row[i] for i in picked] for row in rows], style.delimiter != ",", sign, lines
-            )
+            sign, cells = _sign(names, percent(columns)), [[row[i] for i in picked] for row in rows]
+            block = _numbers(path, columns, cells, style.delimiter != ",", sign, lines)
         return block if len(picked) > 1 else block[:, 0]
 
     def values(column: str) -> NDArray[Any]:
@@ -90,13 +88,24 @@ def csv_table(
 
 
 def _text(file: BinaryIO, path: str) -> str:
+    data = file.read()
     try:
-        text = file.read().decode("utf-8")
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise FileProblem(f"{path} is not a text file in UTF-8", seen=str(error)[:120]) from error
+        line = data.count(b"\n", 0, error.start) + 1
+        raise other_letters(path, error, f" in line {line}") from error
     if "\0" in text:
         raise FileProblem(f"{path} is not a text file", seen="a zero byte")
     return text
+
+
+def other_letters(path: str, error: UnicodeDecodeError, where: str = "") -> FileProblem:
+    """Return what is said of a text in another encoding."""
+    return FileProblem(
+        f"{path} is not a text file in UTF-8",
+        seen=f"byte 0x{error.object[error.start]:02x}{where}",
+        hint='save it in UTF-8, in Excel as "CSV UTF-8"',
+    )
 
 
 def _delimiter(line: str) -> str:
@@ -143,6 +152,11 @@ def _cells(path: str, text: Iterable[str], delimiter: str, before: int) -> Itera
         raise FileProblem(f"{path} is not a table", seen=seen) from error
 
 
+def _sign(names: Names, percent: bool) -> str:
+    """Whether there "must" or "may" be a percent sign."""
+    return "must" if percent else "may" if names.percent else ""
+
+
 def _numbers(
     path: str, columns: Sequence[str], cells: list[list[str]], commas: bool, sign: str, lines: list[int]
 ) -> Array:
@@ -170,10 +184,10 @@ def read_jsonl(file: BinaryIO, path: str, names: Names) -> Found:
     numbered = [(line, words) for line, words in enumerate(_text(file, path).split("\n"), start=1) if words.strip()]
     if not numbered:
         raise InvalidInput(f"{path} is empty", allowed="one JSON object a line")
-    return table_pieces(jsonl_table(path, numbered), names)
+    return table_pieces(jsonl_table(path, numbered, names), names)
 
 
-def jsonl_table(path: str, numbered: Sequence[tuple[int, str]]) -> Table:
+def jsonl_table(path: str, numbered: Sequence[tuple[int, str]], names: Names) -> Table:
     """Return lines of JSON, each with its number, as a table."""
     rows = [_object(path, line, words.removeprefix(_MARK) if line == 1 else words) for line, words in numbered]
     lines = [line for line, _ in numbered]
@@ -193,7 +207,17 @@ def jsonl_table(path: str, numbered: Sequence[tuple[int, str]]) -> Table:
     def items(column: str) -> list[Any]:
         return [row.get(column) for row in flat]
 
-    return Table(path, columns, values, Objects(rows), lines, items=items)
+    def percent(columns: Sequence[str]) -> bool:
+        return all("%" in str(flat[0].get(c)) for c in columns)
+
+    def numbers(columns: Sequence[str]) -> NDArray[Any]:
+        found = [values(column) for column in columns]
+        if any(part.dtype.kind in "OU" for part in found):  # in quotes, as language models answer
+            cells = [[str(row[c]) for c in columns] for row in flat]
+            found = list(_numbers(path, columns, cells, False, _sign(names, percent(columns)), lines).T)
+        return found[0] if len(found) == 1 else np.column_stack(found)
+
+    return Table(path, columns, values, Objects(rows), lines, percent, items, numbers)
 
 
 def _object(path: str, line: int, words: str) -> dict[str, Any]:

@@ -167,8 +167,9 @@ class Measurement:
             lines += [f"  {words}"] * bool(words)
         if self.group_findings is not None:
             lines += ["", f"  {self.group_findings.verdict}"]
+            of = self.group_findings.counted if self.labels is None else "entries"
             for row in self.group_findings.rows:
-                few, of = "  too few to judge" if row.small else "", "rows" if self.labels is None else "entries"
+                few = "  too few to judge" if row.small else ""
                 gap = f"{row.gap:+.4f} [{row.low:+.4f}, {row.high:+.4f}]"
                 lines.append(f"  {row.name:<20}{row.rows:>9,.0f} {of}   seen - said {gap}{few}")
         return "\n".join(visible(line, kept="") for line in lines)

@@ -198,29 +198,29 @@ def is_one_score(shape: tuple[int, ...]) -> bool:
     return len(shape) == 1 or shape[1] == 1
 
 
-def as_weights(sample_weight: Any, n: int, *, whole: bool = True) -> Array | None:
+def as_weights(sample_weight: Any, n: int, *, whole: bool = True, name: str = "sample_weight") -> Array | None:
     """Weights as float64, or None where all rows count the same.
 
     ``whole`` says that these are all rows; of a part of them, weights of any size cannot be brought to a common scale.
     """
     if sample_weight is None:
         return None
-    weights, _ = as_array(sample_weight, "sample_weight")
+    weights, _ = as_array(sample_weight, name)
     if weights.ndim == 0:
         weights = np.full(n, weights)
     if weights.shape != (n,):
-        raise InvalidInput("sample_weight must have one weight a row", seen=f"shape {weights.shape} for {n} rows")
-    weights = np.ascontiguousarray(as_float(weights, "sample_weight"), dtype=np.float64)
+        raise InvalidInput(f"{name} must have one weight a row", seen=f"shape {weights.shape} for {n} rows")
+    weights = np.ascontiguousarray(as_float(weights, name), dtype=np.float64)
     if not np.isfinite(weights).all():
-        raise InvalidInput("sample_weight contains NaN or infinity", allowed="finite weights of at least 0")
+        raise InvalidInput(f"{name} contains NaN or infinity", allowed="finite weights of at least 0")
     if (weights < 0).any():
         raise InvalidInput(
-            "sample_weight has negative weights",
+            f"{name} has negative weights",
             seen=f"{weights.min():g} in row {int(weights.argmin())}",
             allowed="at least 0",
         )
     if not weights.any():
-        raise InvalidInput("sample_weight is zero everywhere", allowed="at least one positive weight")
+        raise InvalidInput(f"{name} is zero everywhere", allowed="at least one positive weight")
     if (weights == 1.0).all():
         return None
     total = float(weights.sum()) if weights.max() < 1e290 else np.inf
@@ -229,7 +229,7 @@ def as_weights(sample_weight: Any, n: int, *, whole: bool = True) -> Array | Non
         tiny = (weights > 0) & (weights < _NO_WEIGHT)
         return np.where(tiny, 0.0, weights) if tiny.any() else weights
     raise InvalidInput(
-        "sample_weight is too large or too small for rows that come in parts",
+        f"{name} is too large or too small for rows that come in parts",
         seen=f"weights up to {weights.max():.3g}",
         allowed=f"sums between {_LEAST_WEIGHT:g} and {_MOST_WEIGHT:g}",
         hint="divide all weights by the same number",

@@ -58,7 +58,8 @@ def _unnamed(labels: NDArray[Any], k: int, name: str) -> tuple[Integers, NDArray
     if labels.dtype.kind == "b" and k == 2:
         return labels.astype(np.int64), np.array([False, True])
     distinct, places = np.unique(labels, return_inverse=True)
-    if len(distinct) == k and distinct[0] == _LEFT_OUT and distinct[-1] < k and distinct[1] >= 0:
+    numbers_of_columns = labels.dtype.kind in "iu" and len(distinct) > 1 and distinct[1] >= 0 and distinct[-1] < k
+    if numbers_of_columns and distinct[0] == _LEFT_OUT:
         raise InvalidInput(
             f"{name} holds {_LEFT_OUT}, which torch leaves out of its losses, beside the numbers of columns",
             seen=_shorten(distinct),
@@ -67,9 +68,11 @@ def _unnamed(labels: NDArray[Any], k: int, name: str) -> tuple[Integers, NDArray
         )
     if len(distinct) == k:
         return places.astype(np.int64, copy=False), distinct
+    outside = (labels < 0) | (labels >= k) if labels.dtype.kind in "iu" else np.zeros(len(labels), bool)
+    first = f"{labels[outside.argmax()]} in row {outside.argmax()}, of " if outside.any() else ""
     raise InvalidInput(
         f"{name} does not fit the {k} columns of the scores",
-        seen=f"{len(distinct)} distinct labels: {_shorten(distinct)}",
+        seen=f"{first}{len(distinct)} distinct labels: {_shorten(distinct)}",
         allowed=f"integers 0 to {k - 1}, or exactly {k} distinct labels",
         hint="pass classes=[…] with the label of each column, in order; classes may be missing from y",
     )

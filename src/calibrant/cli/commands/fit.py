@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from ...errors import count_of
 from ..main import COMMANDS
 from ..options import Run, common, method_names, output_option, parse_parameters, read_data, scan_options
 from ..output import print_json, print_table, print_words, say
@@ -69,7 +70,7 @@ def command(
         print_table(("", "before", "after"), rows)
     if method == "auto":
         print_words(f"{chosen['chosen']}: {chosen['reason']}")
-    say(f"fitted {method} on {fitted.n_samples_} rows; saved to {output}", run.quiet)
+    say(f"fitted {method} on {count_of(fitted.n_samples_, 'row')}; saved to {output}", run.quiet)
 
 
 def save(fitted: Any, output: str) -> None:

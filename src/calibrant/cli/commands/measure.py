@@ -100,7 +100,7 @@ def _print(file: str, name: str, part: dict[str, Any], event: str | None) -> Non
         _print_labels(part["labels"])
     if "groups" in part:
         print_words("")
-        of = "entries" if "labels" in part else "rows"
+        of = "entries" if "labels" in part else part["groups"]["counted"]
         head = ("group", of, "seen - said", "interval of all together", "strays, sd", "p")
         print_wide_table(head, [_group(row) for row in part["groups"]["rows"]])
         if any(row["small"] for row in part["groups"]["rows"]):

@@ -143,7 +143,7 @@ def _print(found: Any) -> None:
     print_words(found.verdict)
     print_words(found.advice)
     if len(found.streams) > 1:
-        head = ("", "rows", "observed", "expected", "gap", "at all times", "log-odds off by", "log E", "")
+        head = ("", "rows", "observed", "expected", "gap", "at all times", "log-odds off by", "log E")
         body = [
             (
                 one.name,
@@ -153,8 +153,7 @@ def _print(found: Any) -> None:
                 f"{one.gap:+.4f}",
                 f"[{one.low:+.4f}, {one.high:+.4f}]",
                 one.offset_words,
-                f"{one.log_e:+.2f}",
-                "alarm" if one.blamed else "",
+                f"{'alarm ' if one.blamed else ''}{one.log_e:+.2f}",
             )
             for one in found.streams
         ]

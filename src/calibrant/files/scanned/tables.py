@@ -24,7 +24,7 @@ from ..event import column_of_event, plain_labels, refuse_event_of_several
 from ..pieces import Names, Piece
 from ..roles import SCORE_ROLES
 from ..tables import Table, table_pieces
-from ..text_tables import csv_table, csv_text_rows, jsonl_table
+from ..text_tables import csv_table, csv_text_rows, jsonl_table, other_letters
 
 _DECODED = 4  # times its size that a batch of Parquet takes while it is decoded: levels, and values as they grow
 _TEXT = 8  # times its size as numbers that a batch of text takes: a cell is an object of some 70 bytes
@@ -51,10 +51,9 @@ def batch_of_table(table: Table, names: Names, origin: Origin) -> Batch:
         raise InvalidInput(
             f"{table.path} has no scores", seen=", ".join(list(table.columns)[:12]), hint="name the column: scores=…"
         )
-    kind = scores.role if scores.role != "scores" else names.kind
-    scores = (
-        unrounded(table.path, scores, kind or "probabilities", names) if names.percent or scores.percent else scores
-    )
+    percent = names.percent or scores.percent
+    kind = scores.role if scores.role != "scores" else names.kind or ("probabilities" if percent else None)
+    scores = unrounded(table.path, scores, str(kind), names) if percent else scores
     columns = scores.columns if scores.columns is not None and not says_nothing(scores.columns) else None
     labels = others["labels"]
     refuse_event_of_several([scores], names)
@@ -198,7 +197,7 @@ def text_batches(path: str, names: Names, rows: int) -> Iterator[Batch]:
                 yield batch_of_table(table, names, Origin(path, first))
                 first += count
     except UnicodeDecodeError as error:
-        raise FileProblem(f"{path} is not a text file in UTF-8", seen=str(error)[:120]) from error
+        raise other_letters(path, error) from error
     except (OSError, EOFError, zlib.error) as error:
         seen = getattr(error, "strerror", None) or str(error)
         raise FileProblem(f"cannot read {path}", seen=seen[:200]) from error
@@ -224,4 +223,4 @@ def _csv_tables(file: Any, path: str, names: Names, rows: int) -> Iterator[tuple
 def _json_tables(file: Any, path: str, names: Names, rows: int) -> Iterator[tuple[Table, int]]:
     numbered = ((number, text) for number, text in enumerate(file, start=1) if text.strip())
     while some := list(islice(numbered, rows)):
-        yield jsonl_table(path, some), len(some)
+        yield jsonl_table(path, some, names), len(some)

@@ -71,6 +71,11 @@ class GroupFindings:
     confidence: float
 
     @property
+    def counted(self) -> str:
+        """What the rows of groups are called: of weights that leave fractions, as many as would tell the same."""
+        return "rows" if all(float(row.rows).is_integer() for row in self.rows) else "effective rows"
+
+    @property
     def verdict(self) -> str:
         """What it means, in words."""
         if not self.test.rejects(1 - self.confidence):
@@ -84,7 +89,7 @@ class GroupFindings:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists, strings and numbers."""
-        return {**asdict(self), "verdict": self.verdict}
+        return {**asdict(self), "counted": self.counted, "verdict": self.verdict}
 
 
 def natural(name: str) -> tuple[float, list[tuple[int, str]]]:
