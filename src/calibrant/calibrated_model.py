@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_para
 
 from .arrays import best_column
 from .calibrator import Calibrator
+from .declared import declared, parameter
 from .errors import InvalidInput, caution
 from .fitted_events import EventPair, are_several, event_map, fit_events
 from .fitted_pair import (
@@ -48,6 +49,7 @@ _CURVES = 0.4  # and of the curves of single folds beside the map
 _CURVES_OF_TWO = 2000  # rows of two classes up to which there are curves: with 800 they gain, with 5,000 no longer
 
 
+@declared
 class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A classifier whose probabilities are corrected by a map fitted on scores it was not trained on.
 
@@ -98,29 +100,15 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     (150, 3)
     """
 
-    _constraints: ClassVar[dict[str, Any]] = {
-        "calibrator": Instance((Calibrator, str), "a calibrator, or the registered name of one"),
-        "response_method": OneOf("auto", *METHODS),
-        "ensemble": OneOf(True, False),
-        "n_jobs": AnyOf(OneOf(None), Integer(low=-(2**31))),
-    }
-
-    def __init__(
-        self,
-        estimator: Any,
-        calibrator: Calibrator | str = "blend",
-        *,
-        cv: Any = "auto",
-        response_method: str = "auto",
-        ensemble: bool = True,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.calibrator = calibrator
-        self.cv = cv
-        self.response_method = response_method
-        self.ensemble = ensemble
-        self.n_jobs = n_jobs
+    _constraints: ClassVar[dict[str, Any]]
+    estimator: Any = parameter()
+    calibrator: Calibrator | str = parameter(
+        Instance((Calibrator, str), "a calibrator, or the registered name of one"), default="blend"
+    )
+    cv: Any = parameter(default="auto", kw_only=True)
+    response_method: str = parameter(OneOf("auto", *METHODS), default="auto", kw_only=True)
+    ensemble: bool = parameter(OneOf(True, False), default=True, kw_only=True)
+    n_jobs: int | None = parameter(AnyOf(OneOf(None), Integer(low=-(2**31))), default=None, kw_only=True)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
         """Fit the estimator and the map.

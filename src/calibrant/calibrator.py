@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from .arrays import best_column, rounded_once, softmax
+from .declared import attribute, declared, parameter
 from .errors import InvalidInput, caution
 from .files.classes import remember
 from .files.saving import save_map
@@ -56,6 +57,7 @@ from .validation.saturation import (
 )
 
 
+@declared
 class Calibrator(ClassifierMixin, BaseEstimator):
     """Base of all maps from a classifier's scores to better probabilities.
 
@@ -94,15 +96,15 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         How many numbers the map has learnt.
     """
 
-    inputs: str
-    classes: Any
-    saturated: str = "small"
-    classes_: NDArray[Any]
-    n_features_in_: int
-    n_samples_: int
-    fit_report_: FitReport
-    zero_: float
-    one_score_: bool = False  # files of version 0.1.0 do not say
+    inputs: str = parameter(default="logits", kw_only=True)
+    classes: Any = parameter(default=None, kw_only=True)
+    saturated: str = parameter(default="small", kw_only=True)
+    classes_: NDArray[Any] = attribute()
+    n_features_in_: int = attribute()
+    n_samples_: int = attribute()
+    fit_report_: FitReport = attribute()
+    zero_: float = attribute()
+    one_score_: bool = attribute(default=False)  # files of version 0.1.0 do not say
     _traits: ClassVar[Traits]
     _constraints: ClassVar[Mapping[str, Any]] = {}
     _labels_of_its_own: ClassVar[bool] = False  # predict follows another rule than the most probable class
@@ -112,18 +114,13 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     _sample_rows: ClassVar[int] = 20_000  # of data that is not in memory, for maps that need rows
     _learnt: ClassVar[tuple[str, ...]] = ()  # fitted attributes that hold what was learnt, for `n_parameters_`
     _parameter_names: ClassVar[tuple[str, ...]]
-    _made_as: str = ""  # the registered name that `calibrant.make` was asked for
+    _made_as = ""  # the registered name that `calibrant.make` was asked for
     _state: ClassVar[Any] = None  # what each fitted attribute must be, see `invariants`
     _state_of_all: ClassVar[Mapping[str, Any]] = {  # those that this class sets; parts of maps have some of them
         **dict.fromkeys(("classes_", "n_features_in_", "n_samples_", "zero_", "feature_names_in_"), Optional(ANY)),
         "fit_report_": Optional(Instance((FitReport,), "the report of a fit")),
         "one_score_": Optional(OneOf(True, False)),
     }
-
-    def __init__(self, *, inputs: str = "logits", classes: Any = None, saturated: str = "small") -> None:
-        self.inputs = inputs
-        self.classes = classes
-        self.saturated = saturated
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         """Make the subclass known to `files`: saved calibrators may name it."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from ..declared import attribute, declared
 from ..errors import InvalidInput, caution
 from ..fits.judge import label_losses
 from ..invariants import Fitted, Optional
@@ -20,16 +20,12 @@ from .projected import Projected
 from .scaling.temperature import TemperatureScaling
 
 
+@declared
 class Beside(Projected):
     """Compares itself with the classifier it replaces, where that one's scores are given, and falls back on it."""
 
-    _state: ClassVar[Mapping[str, Any]] = {
-        **Projected._state,
-        "classifier_": Optional(Fitted()),
-        "answers_by_": Optional(OneOf("kernel", "classifier")),
-    }
-    classifier_: TemperatureScaling | None = None
-    answers_by_: str = "kernel"
+    classifier_: TemperatureScaling | None = attribute(Optional(Fitted()), default=None)
+    answers_by_: str = attribute(Optional(OneOf("kernel", "classifier")), default="kernel")
 
     def fit(
         self,

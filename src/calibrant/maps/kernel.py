@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import rounded_once, softmax
+from ..declared import attribute, declared, parameter
 from ..errors import InvalidInput
 from ..fits.judge import Comparison, judged, label_losses
 from ..fits.report import FitReport
@@ -47,6 +48,7 @@ _TELLING = 100  # rows that can tell which bandwidth is better
 _GLANCE = 200  # rows that a change of the rows is judged by
 
 
+@declared
 class KCal(Beside):
     """``P(c | x) ∝ Σ_{j in c} exp(-|Π(x) - Π(xⱼ)|² / (2 h²))`` over the calibration rows (KCal, paper 001, Eq. 3).
 
@@ -99,58 +101,24 @@ class KCal(Beside):
     """
 
     _identifier = "kcal"
-    _state: ClassVar[Mapping[str, Any]] = {
-        "points_": Values("rows", "dimensions", low=-1e100, high=1e100),
-        "labels_": Values("rows", kind="i", low=0, below="K"),
-        "weights_": Values("rows", low=0),
-        "keys_": Optional(Values("rows", low=0, high=1)),
-        "bandwidth_": Number(1e-120, 1e120),
-        "support_": Optional(OneOf("rows", "class means")),
-        "searched_at_": Optional(Number(0)),
-        "learnt_on_": Optional(Integer(0)),
-        **Beside._state,
-    }
-    _constraints: ClassVar[Mapping[str, Any]] = {
-        "projection": AnyOf(OneOf(*LEARNT, "identity"), Instance((Callable,), "a callable")),
-        "dim": AnyOf(OneOf(None), Integer(1)),
-        "bandwidth": AnyOf(OneOf("cv", "rule"), Number(1e-100, 1e100)),
-        "kernel": OneOf("rbf"),
-        "random_state": AnyOf(OneOf(None), Integer(0)),
-        "capacity": AnyOf(OneOf(None), Integer(1)),
-        "keep": OneOf("herding", "reservoir"),
-        "inputs": OneOf("embeddings", "logits", "probabilities"),
-    }
-    bandwidth_: float
-    points_: Floats
-    labels_: Integers
-    weights_: Array
-    keys_: Array
-    support_: str = "rows"
-    searched_at_: float = 0.0
-    learnt_on_: int = 0
-
-    def __init__(
-        self,
-        projection: Any = "learned",
-        dim: int | None = None,
-        bandwidth: Any = "cv",
-        kernel: str = "rbf",
-        random_state: int | None = None,
-        capacity: int | None = None,
-        keep: str = "herding",
-        *,
-        inputs: str = "embeddings",
-        classes: Any = None,
-        saturated: str = "small",
-    ) -> None:
-        self.projection = projection
-        self.dim = dim
-        self.bandwidth = bandwidth
-        self.kernel = kernel
-        self.random_state = random_state
-        self.capacity = capacity
-        self.keep = keep
-        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+    projection: Any = parameter(
+        AnyOf(OneOf(*LEARNT, "identity"), Instance((Callable,), "a callable")), default="learned"
+    )
+    dim: int | None = parameter(AnyOf(OneOf(None), Integer(1)), default=None)
+    bandwidth: Any = parameter(AnyOf(OneOf("cv", "rule"), Number(1e-100, 1e100)), default="cv")
+    kernel: str = parameter(OneOf("rbf"), default="rbf")
+    random_state: int | None = parameter(AnyOf(OneOf(None), Integer(0)), default=None)
+    capacity: int | None = parameter(AnyOf(OneOf(None), Integer(1)), default=None)
+    keep: str = parameter(OneOf("herding", "reservoir"), default="herding")
+    inputs: str = parameter(OneOf("embeddings", "logits", "probabilities"), default="embeddings", kw_only=True)
+    points_: Floats = attribute(Values("rows", "dimensions", low=-1e100, high=1e100))
+    labels_: Integers = attribute(Values("rows", kind="i", low=0, below="K"))
+    weights_: Array = attribute(Values("rows", low=0))
+    keys_: Array = attribute(Optional(Values("rows", low=0, high=1)))
+    bandwidth_: float = attribute(Number(1e-120, 1e120))
+    support_: str = attribute(Optional(OneOf("rows", "class means")), default="rows")
+    searched_at_: float = attribute(Optional(Number(0)), default=0.0)
+    learnt_on_: int = attribute(Optional(Integer(0)), default=0)
 
     @property
     def traits(self) -> Traits:

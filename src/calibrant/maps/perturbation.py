@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from .. import _core
 from ..arrays import softmax
 from ..calibrator import Calibrator
+from ..declared import attribute, declared, parameter
 from ..errors import InvalidInput
 from ..fits.judge import FOLDS, Comparison, judged, stated
 from ..fits.report import FitReport
@@ -32,6 +32,7 @@ from .hoki_rows import LAWS, NODES, Noise, Seen, rows_seen
 _NOISES: WeakKeyDictionary[Hoki, Noise] = WeakKeyDictionary()  # beside the maps, which hold what was learnt and no more
 
 
+@declared
 class Hoki(Calibrator):
     """Confidence of the top label from label changes under random noise (Hoki; paper 004, Algorithms 1 and 2).
 
@@ -75,54 +76,22 @@ class Hoki(Calibrator):
     """
 
     _identifier = "hoki"
-    _state: ClassVar[Mapping[str, Any]] = {
-        "law_": OneOf(*LAWS),
-        "scale_": Number(1e-120, 1e120),
-        "noise_": Optional(Values("K", "draws")),
-        "alphas_": Values("steps", "bins", low=0, high=1),
-        "betas_": Values("steps", "bins", low=0, high=1),
-        "filled_": Values("steps", "bins", kind="b"),
-        "accuracy_": Number(0, 1),
-        "margin_": Number(0, 0.5),
-    }
     _traits = Traits("perturbation", "nothing", "top label", "bins", sees="sample")
     _labels_of_its_own = True
-    _constraints: ClassVar[Mapping[str, Any]] = {
-        "transformations": AnyOf(OneOf(None), count_from(1)),
-        "bins": count_from(1),
-        "max_iterations": Integer(1),
-        "init": OneOf("accuracy", "confidence"),
-        "random_state": AnyOf(OneOf(None), Integer(0)),
-    }
-    law_: str
-    scale_: float
-    noise_: NDArray[np.float32] | None
-    alphas_: Array
-    betas_: Array
-    filled_: Mask
-    accuracy_: float
-    margin_: float
-
-    def __init__(
-        self,
-        noise: Any = "search",
-        transformations: int | None = 1000,
-        bins: int = 15,
-        max_iterations: int = 50,
-        init: str = "accuracy",
-        random_state: int | None = None,
-        *,
-        inputs: str = "logits",
-        classes: Any = None,
-        saturated: str = "small",
-    ) -> None:
-        self.noise = noise
-        self.transformations = transformations
-        self.bins = bins
-        self.max_iterations = max_iterations
-        self.init = init
-        self.random_state = random_state
-        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+    noise: Any = parameter(default="search")
+    transformations: int | None = parameter(AnyOf(OneOf(None), count_from(1)), default=1000)
+    bins: int = parameter(count_from(1), default=15)
+    max_iterations: int = parameter(Integer(1), default=50)
+    init: str = parameter(OneOf("accuracy", "confidence"), default="accuracy")
+    random_state: int | None = parameter(AnyOf(OneOf(None), Integer(0)), default=None)
+    law_: str = attribute(OneOf(*LAWS))
+    scale_: float = attribute(Number(1e-120, 1e120))
+    noise_: NDArray[np.float32] | None = attribute(Optional(Values("K", "draws")))
+    alphas_: Array = attribute(Values("steps", "bins", low=0, high=1))
+    betas_: Array = attribute(Values("steps", "bins", low=0, high=1))
+    filled_: Mask = attribute(Values("steps", "bins", kind="b"))
+    accuracy_: float = attribute(Number(0, 1))
+    margin_: float = attribute(Number(0, 0.5))
 
     def predict_confidence(self, scores: Any) -> Array:
         """Return the calibrated confidence in each row's top label, as the paper's Algorithm 2 gives it."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import softmax
 from ..calibrator import Calibrator
+from ..declared import attribute, declared, parameter
 from ..errors import InvalidInput, caution, count_of
 from ..fits.judge import tell
 from ..formulas import Term
@@ -24,6 +25,7 @@ from ._group_effects import find_effects, shifted
 from ._grouped import GroupedMap
 
 
+@declared
 class ByGroup(GroupedMap):
     """softmax(z + α_g + β_g (z - z̄)): the common map's logits z, with a level and a slope of each group's own.
 
@@ -57,36 +59,14 @@ class ByGroup(GroupedMap):
     """
 
     _identifier = "by-group"
-    _constraints: ClassVar[Mapping[str, Any]] = {
-        "map": Instance((Calibrator,), 'a calibrator, such as make("platt")'),
-        "groups": AnyOf(OneOf(None), Instance((str,), "the name of a column")),
-    }
-    _state: ClassVar[Mapping[str, Any]] = {
-        "map_": Fitted(),
-        "names_": ANY,
-        "effects_": Values("groups", "K+1"),
-        "centre_": Values("K"),
-        "variances_": Values(2, low=0.0),
-        "effective_": Values("groups", low=0.0),
-    }
-    names_: NDArray[Any]
-    effects_: Array
-    centre_: Array
-    variances_: Array
-    effective_: Array
-
-    def __init__(
-        self,
-        map: Calibrator,
-        groups: str | None = None,
-        *,
-        inputs: str = "logits",
-        classes: Any = None,
-        saturated: str = "small",
-    ) -> None:
-        self.map = map
-        self.groups = groups
-        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+    map: Calibrator = parameter(Instance((Calibrator,), 'a calibrator, such as make("platt")'))
+    groups: str | None = parameter(AnyOf(OneOf(None), Instance((str,), "the name of a column")), default=None)
+    map_: Calibrator = attribute(Fitted())
+    names_: NDArray[Any] = attribute(ANY)
+    effects_: Array = attribute(Values("groups", "K+1"))
+    centre_: Array = attribute(Values("K"))
+    variances_: Array = attribute(Values(2, low=0.0))
+    effective_: Array = attribute(Values("groups", low=0.0))
 
     def _check_state(self) -> None:
         """The groups' names are one each."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from ..calibrator import Calibrator, Summand
+from ..declared import attribute, declared, parameter
 from ..errors import InvalidInput
 from ..fits.report import FitReport
 from ..formulas import Term
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from .one_vs_rest import OneVsRest
 
 
+@declared
 class Chain(Composition):
     """Fits each map on the output of the one before (the *composition* of Mix-n-Match, §3.3).
 
@@ -44,14 +46,9 @@ class Chain(Composition):
     """
 
     _identifier = "chain"
-    _state: ClassVar[Mapping[str, Any]] = {"parts_": Fitted("links")}
-    _constraints: ClassVar[Mapping[str, Any]] = {"inputs": OneOf("logits", "probabilities", "embeddings")}
-
-    def __init__(
-        self, parts: Sequence[Calibrator], *, inputs: str = "logits", classes: Any = None, saturated: str = "small"
-    ) -> None:
-        self.parts = parts
-        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+    parts: Sequence[Calibrator] = parameter()
+    inputs: str = parameter(OneOf("logits", "probabilities", "embeddings"), default="logits", kw_only=True)
+    parts_: list[Calibrator] = attribute(Fitted("links"))
 
     @property
     def traits(self) -> Traits:

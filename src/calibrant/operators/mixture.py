@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from ..arrays import softmax
 from ..calibrator import Calibrator, Summand
+from ..declared import attribute, declared, parameter
 from ..errors import InvalidInput
 from ..fits.judge import compare_losses, estimate, judged
 from ..fits.likely import likely_best, loss_moments
@@ -33,6 +34,7 @@ from .composition import Composition
 _TARGETS: tuple[Target, ...] = ("top label", "each class", "full")
 
 
+@declared
 class Mixture(Composition):
     """p = Σ wᵢ pᵢ, the pᵢ the answers of the parts and w on the simplex (the *model ensemble* of Mix-n-Match, §3.2).
 
@@ -74,33 +76,17 @@ class Mixture(Composition):
     """
 
     _identifier = "mixture"
-    _state: ClassVar[Mapping[str, Any]] = {"parts_": Fitted("parts"), "weights_": Values("parts", low=0, total=1)}
-    _constraints: ClassVar[Mapping[str, Any]] = {
-        "weights": AnyOf(OneOf("after", "joint", "likely"), Instance((tuple,), "a tuple of numbers")),
-        "loss": OneOf("nll", "brier"),
-        "cv": AnyOf(OneOf(None), count_from(2)),
-        "handicaps": AnyOf(OneOf(None), Instance((tuple,), "a tuple of numbers")),
-    }
-    weights_: Array
-
-    def __init__(
-        self,
-        parts: Sequence[Calibrator],
-        weights: str | tuple[float, ...] = "after",
-        loss: str = "nll",
-        cv: int | None = None,
-        *,
-        handicaps: tuple[float, ...] | None = None,
-        inputs: str = "logits",
-        classes: Any = None,
-        saturated: str = "small",
-    ) -> None:
-        self.parts = parts
-        self.weights = weights
-        self.loss = loss
-        self.cv = cv
-        self.handicaps = handicaps
-        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+    parts: Sequence[Calibrator] = parameter()
+    weights: str | tuple[float, ...] = parameter(
+        AnyOf(OneOf("after", "joint", "likely"), Instance((tuple,), "a tuple of numbers")), default="after"
+    )
+    loss: str = parameter(OneOf("nll", "brier"), default="nll")
+    cv: int | None = parameter(AnyOf(OneOf(None), count_from(2)), default=None)
+    handicaps: tuple[float, ...] | None = parameter(
+        AnyOf(OneOf(None), Instance((tuple,), "a tuple of numbers")), default=None, kw_only=True
+    )
+    parts_: list[Calibrator] = attribute(Fitted("parts"))
+    weights_: Array = attribute(Values("parts", low=0, total=1))
 
     @property
     def traits(self) -> Traits:

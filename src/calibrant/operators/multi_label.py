@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -12,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from ..arrays import softmax
 from ..calibrator import Calibrator
+from ..declared import attribute, declared, parameter
 from ..errors import InvalidInput, caution
 from ..fits.judge import cross_validate, tell
 from ..fits.report import FitReport
@@ -28,6 +28,7 @@ from ..validation import as_matrix, as_weights, column_names, known_classes, of_
 from ._lift import Lift
 
 
+@declared
 class MultiLabel(Lift):
     """Calibrates L events a row, of which any number may happen: a binary map on the score of each.
 
@@ -57,34 +58,16 @@ class MultiLabel(Lift):
     """
 
     _identifier = "multi-label"
-    _state: ClassVar[Mapping[str, Any]] = {
-        "maps_": Fitted("maps", classes=2),
-        "labelled_": Values("K", kind="i", low=0),
-        "range_": Values(2, order="rising"),
-    }
-    _learnt = ("maps_",)
     _sums_to_one = False
-    _constraints: ClassVar[Mapping[str, Any]] = {"share": OneOf("none", "all")}
-    maps_: list[BinaryMap]
-    labelled_: Any
-    range_: Array
+    binary_map: Calibrator = parameter()
+    share: str = parameter(OneOf("none", "all"), default="none")
+    maps_: list[BinaryMap] = attribute(Fitted("maps", classes=2), counted=True)
+    labelled_: Any = attribute(Values("K", kind="i", low=0))
+    range_: Array = attribute(Values(2, order="rising"))
 
     def _check_state(self) -> None:
         if len(self.maps_) != (1 if self.share == "all" else len(self.classes_)):
             raise InvalidInput("MultiLabel.maps_ is not usable: there must be one map, or one for each event")
-
-    def __init__(
-        self,
-        binary_map: Calibrator,
-        share: str = "none",
-        *,
-        inputs: str = "logits",
-        classes: Any = None,
-        saturated: str = "small",
-    ) -> None:
-        self.binary_map = binary_map
-        self.share = share
-        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
 
     @property
     def traits(self) -> Traits:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..calibrator import Calibrator
+from ..declared import attribute, declared, parameter
 from ..errors import InvalidInput
 from ..fits.judge import tell
 from ..invariants import Anything, Fitted, Values
@@ -23,6 +23,7 @@ from ._grouped import GroupedMap
 _MOST = 500  # rounds
 
 
+@declared
 class Multicalibrated(GroupedMap):
     """Corrects the map's probabilities wherever a group of rows says something else (boosted multicalibration).
 
@@ -58,40 +59,15 @@ class Multicalibrated(GroupedMap):
     """
 
     _identifier = "multicalibrated"
-    _learnt = ("map_", "steps_")
-    _state: ClassVar[Mapping[str, Any]] = {
-        "map_": Fitted(),
-        "columns_": Values("groups", kind="i", low=-1, high=10**6),
-        "values_": Anything(),
-        "places_": Values("rounds", 2, kind="i", low=0),
-        "ranges_": Values("rounds", 2, low=0, high=1.1, order="rising"),
-        "steps_": Values("rounds"),
-    }
-    _constraints: ClassVar[Mapping[str, Any]] = {
-        "map": Instance((Calibrator,), 'a calibrator, such as make("platt")'),
-        "cells": count_from(1),
-        "level": Number(0, 1, open_low=True),
-    }
-    columns_: Integers
-    values_: NDArray[Any]
-    places_: Integers
-    ranges_: Array
-    steps_: Array
-
-    def __init__(
-        self,
-        map: Calibrator,
-        cells: int = 5,
-        level: float = 0.05,
-        *,
-        inputs: str = "logits",
-        classes: Any = None,
-        saturated: str = "small",
-    ) -> None:
-        self.map = map
-        self.cells = cells
-        self.level = level
-        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+    map: Calibrator = parameter(Instance((Calibrator,), 'a calibrator, such as make("platt")'))
+    cells: int = parameter(count_from(1), default=5)
+    level: float = parameter(Number(0, 1, open_low=True), default=0.05)
+    map_: Calibrator = attribute(Fitted(), counted=True)
+    columns_: Integers = attribute(Values("groups", kind="i", low=-1, high=10**6))
+    values_: NDArray[Any] = attribute(Anything())
+    places_: Integers = attribute(Values("rounds", 2, kind="i", low=0))
+    ranges_: Array = attribute(Values("rounds", 2, low=0, high=1.1, order="rising"))
+    steps_: Array = attribute(Values("rounds"), counted=True)
 
     @property
     def traits(self) -> Traits:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from .. import _core
 from ..arrays import log_odds, softmax
 from ..calibrator import Calibrator
+from ..declared import attribute, declared, parameter
 from ..errors import InvalidInput
 from ..fits.judge import Answer, Comparison, compare_losses, judged, judging_rows
 from ..fits.report import FitReport
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 _LARGE = 2_000_000  # scores above which losses are taken from a part of the rows
 
 
+@declared
 class OneVsRest(Lift):
     """Fits a binary map on "this class or another" for every class and normalises the answers.
 
@@ -70,30 +72,12 @@ class OneVsRest(Lift):
     """
 
     _identifier = "one-vs-rest"
-    _state: ClassVar[Mapping[str, Any]] = {
-        "maps_": Fitted("maps", classes=2),
-        "groups_": Values("K", kind="i", low=0, below="K"),
-    }
-    _learnt = ("maps_",)
-    _constraints: ClassVar[Mapping[str, Any]] = {"normalize": OneOf("sum", "softmax")}
-    maps_: list[BinaryMap]
-    groups_: Integers
-    _near: Sequence[BinaryMap] = ()
-
-    def __init__(
-        self,
-        binary_map: Calibrator,
-        share: str | Sequence[Sequence[Any]] = "none",
-        normalize: str = "sum",
-        *,
-        inputs: str = "logits",
-        classes: Any = None,
-        saturated: str = "small",
-    ) -> None:
-        self.binary_map = binary_map
-        self.share = share
-        self.normalize = normalize
-        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+    _near: Sequence[BinaryMap] = attribute(default=())
+    binary_map: Calibrator = parameter()
+    share: str | Sequence[Sequence[Any]] = parameter(default="none")
+    normalize: str = parameter(OneOf("sum", "softmax"), default="sum")
+    maps_: list[BinaryMap] = attribute(Fitted("maps", classes=2), counted=True)
+    groups_: Integers = attribute(Values("K", kind="i", low=0, below="K"))
 
     @property
     def traits(self) -> Traits:

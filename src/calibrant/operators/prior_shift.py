@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 
 from ..arrays import log_softmax, softmax, weighted_quantiles
 from ..calibrator import Calibrator
+from ..declared import attribute, declared, parameter
 from ..errors import InvalidInput
 from ..fits.judge import mean_losses
 from ..fits.report import FitReport
@@ -29,6 +29,7 @@ _RIDGE = 1e-3  # on the biases, in nats: keeps those of classes without rows fin
 _THIRDS = np.array([1 / 3, 2 / 3])
 
 
+@declared
 class PriorShift(Calibrator):
     """Corrects for class frequencies that differ from those of the calibration rows: p'ₖ ∝ pₖ qₖ/πₖ.
 
@@ -72,49 +73,19 @@ class PriorShift(Calibrator):
     """
 
     _identifier = "prior-shift"
-    _learnt = ("map_", "slope_", "bias_", "priors_")
-    _state: ClassVar[Mapping[str, Any]] = {
-        "map_": Fitted(),
-        "slope_": AMOUNT,
-        "bias_": Values("K"),
-        "source_priors_": Values("K", low=1e-300, high=1, total=1),
-        "priors_": Values("K", low=0, high=1, total=1),
-        "priors_interval_": Values("K", 2, low=0, high=1),
-        "shift_test_": ANY,
-        "certificate_": Number(),
-        "table_": Values("bins", "K", low=0),
-        "edges_": Values("cells", "thirds"),
-    }
-    _constraints: ClassVar[Mapping[str, Any]] = {
-        "map": Instance((Calibrator,), 'a calibrator, such as make("platt")'),
-        "pseudo_count": AMOUNT,
-        "level": Number(0, 1),
-    }
-    map_: Calibrator
-    slope_: float
-    bias_: Array
-    source_priors_: Array
-    priors_: Array
-    priors_interval_: Array
-    shift_test_: dict[str, float]
-    certificate_: float
-    table_: Array
-    edges_: Array
-
-    def __init__(
-        self,
-        map: Calibrator,
-        pseudo_count: float = 1.0,
-        level: float = 1e-3,
-        *,
-        inputs: str = "logits",
-        classes: Any = None,
-        saturated: str = "small",
-    ) -> None:
-        self.map = map
-        self.pseudo_count = pseudo_count
-        self.level = level
-        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+    map: Calibrator = parameter(Instance((Calibrator,), 'a calibrator, such as make("platt")'))
+    pseudo_count: float = parameter(AMOUNT, default=1.0)
+    level: float = parameter(Number(0, 1), default=1e-3)
+    map_: Calibrator = attribute(Fitted(), counted=True)
+    slope_: float = attribute(AMOUNT, counted=True)
+    bias_: Array = attribute(Values("K"), counted=True)
+    source_priors_: Array = attribute(Values("K", low=1e-300, high=1, total=1))
+    priors_: Array = attribute(Values("K", low=0, high=1, total=1), counted=True)
+    priors_interval_: Array = attribute(Values("K", 2, low=0, high=1))
+    shift_test_: dict[str, float] = attribute(ANY)
+    certificate_: float = attribute(Number())
+    table_: Array = attribute(Values("bins", "K", low=0))
+    edges_: Array = attribute(Values("cells", "thirds"))
 
     @property
     def traits(self) -> Traits:

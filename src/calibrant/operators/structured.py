@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from ..arrays import softmax
 from ..calibrator import Calibrator, Summand
+from ..declared import attribute, declared, parameter
 from ..fits.judge import estimate
 from ..fits.report import FitReport
 from ..formulas import Term
@@ -33,6 +33,7 @@ _FULL = Traits("scaling", "nothing", "full", "K²")
 _MANY = 256
 
 
+@declared
 class StructuredScaling(Calibrator):
     """p = Σ sᵢ softmax(u + Dᵢ xᵢ + bᵢ) around an ensemble temperature, each part of (D, b) with a strength of its own.
 
@@ -73,16 +74,8 @@ class StructuredScaling(Calibrator):
     """
 
     _identifier = "structured-scaling"
-    _state: ClassVar[Mapping[str, Any]] = {"chain_": Fitted()}
-    _learnt = ("chain_",)
-    _constraints: ClassVar[Mapping[str, Any]] = {"shape": OneOf("matrix", "vector")}
-    chain_: Chain
-
-    def __init__(
-        self, shape: str = "matrix", *, inputs: str = "logits", classes: Any = None, saturated: str = "small"
-    ) -> None:
-        self.shape = shape
-        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+    shape: str = parameter(OneOf("matrix", "vector"), default="matrix")
+    chain_: Chain = attribute(Fitted(), counted=True)
 
     @property
     def traits(self) -> Traits:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from ..arrays import keep_top, log_odds, softmax
 from ..calibrator import Calibrator
+from ..declared import attribute, declared, parameter
 from ..fits.judge import mean_losses
 from ..fits.report import FitReport
 from ..formulas import Term
@@ -23,6 +23,7 @@ from ..types import Floats, Integers
 from ._lift import Lift
 
 
+@declared
 class TopLabel(Lift):
     """Fits a binary map on (confidence of the top label, is it right), and scales the other classes to the rest.
 
@@ -46,23 +47,9 @@ class TopLabel(Lift):
     """
 
     _identifier = "top-label"
-    _state: ClassVar[Mapping[str, Any]] = {"map_": Fitted(classes=2)}
-    _learnt = ("map_",)
-    _constraints: ClassVar[Mapping[str, Any]] = {"keep_label": OneOf(True, False)}
-    map_: BinaryMap
-
-    def __init__(
-        self,
-        binary_map: Calibrator,
-        keep_label: bool = True,
-        *,
-        inputs: str = "logits",
-        classes: Any = None,
-        saturated: str = "small",
-    ) -> None:
-        self.binary_map = binary_map
-        self.keep_label = keep_label
-        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+    binary_map: Calibrator = parameter()
+    keep_label: bool = parameter(OneOf(True, False), default=True)
+    map_: BinaryMap = attribute(Fitted(classes=2), counted=True)
 
     @property
     def traits(self) -> Traits:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import numpy as np
 
 from ..calibrator import Calibrator
+from ..declared import attribute, declared, parameter
 from ..errors import InvalidInput
 from ..fits.report import FitReport
 from ..formulas import Term
@@ -24,6 +24,7 @@ from .methods import Methods
 from .problem import Problem, read_split
 
 
+@declared
 class AutoCalibrator(Calibrator):
     """Compares maps by cross-validation as `compare` does, and fits the one it chooses on all rows.
 
@@ -47,44 +48,18 @@ class AutoCalibrator(Calibrator):
     """
 
     _identifier = "auto-calibrator"
-    _learnt = ("map_",)
-    _state: ClassVar[Mapping[str, Any]] = {"map_": Fitted(), "best_": Text(), "reason_": Text(), "table_": Anything()}
     _sees_zeros = True
-    _constraints: ClassVar[Mapping[str, Any]] = {
-        "cv": Integer(2),
-        "repeats": Integer(1),
-        "metric": OneOf("nll", "brier"),
-        "preserve_accuracy": Instance((bool, np.bool_), "True or False"),
-        "preserve": OneOf(None, "top label", "ranking"),
-        "random_state": Integer(0),
-    }
-    best_: str
-    map_: Calibrator
-    reason_: str
-    table_: list[dict[str, Any]]
-
-    def __init__(
-        self,
-        methods: Methods = "default",
-        *,
-        cv: int = 5,
-        repeats: int = 1,
-        metric: str = "nll",
-        preserve_accuracy: bool = False,
-        preserve: str | None = None,
-        random_state: int = 0,
-        inputs: str = "logits",
-        classes: Any = None,
-        saturated: str = "small",
-    ) -> None:
-        self.methods = methods
-        self.cv = cv
-        self.repeats = repeats
-        self.metric = metric
-        self.preserve_accuracy = preserve_accuracy
-        self.preserve = preserve
-        self.random_state = random_state
-        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+    methods: Methods = parameter(default="default")
+    cv: int = parameter(Integer(2), default=5, kw_only=True)
+    repeats: int = parameter(Integer(1), default=1, kw_only=True)
+    metric: str = parameter(OneOf("nll", "brier"), default="nll", kw_only=True)
+    preserve_accuracy: bool = parameter(Instance((bool, np.bool_), "True or False"), default=False, kw_only=True)
+    preserve: str | None = parameter(OneOf(None, "top label", "ranking"), default=None, kw_only=True)
+    random_state: int = parameter(Integer(0), default=0, kw_only=True)
+    map_: Calibrator = attribute(Fitted(), counted=True)
+    best_: str = attribute(Text())
+    reason_: str = attribute(Text())
+    table_: list[dict[str, Any]] = attribute(Anything())
 
     @property
     def traits(self) -> Traits:

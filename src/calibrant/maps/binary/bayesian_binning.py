@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import betaln, expit, softmax
 
 from ...cells.fine import FineCells
+from ...declared import attribute, declared, parameter
 from ...fits.report import FitReport
 from ...invariants import Values
 from ...parameters import SCALE, count_from
@@ -25,6 +25,7 @@ _COUNTED = 2.0**62  # products of whole weights and ranks below this are exact i
 _NEGLIGIBLE = 1e-4  # models of less weight are left out of the table
 
 
+@declared
 class BayesianBinning(TableMap):
     """BBQ (Naeini et al. 2015): an average of equal-mass binnings, weighted by their marginal likelihood.
 
@@ -55,28 +56,11 @@ class BayesianBinning(TableMap):
     """
 
     _identifier = "bayesian-binning"
-    _state: ClassVar[Mapping[str, Any]] = {
-        **TableMap._state,
-        "bins_": Values("models", kind="i", low=1),
-        "weights_": Values("models", low=0, high=1),
-    }
     _traits = Traits("binary", "nothing", "each class", "bins", sees="cells")
-    _constraints: ClassVar[Mapping[str, Any]] = {"strength": SCALE, "models": count_from(1)}
-    bins_: Integers
-    weights_: Array
-
-    def __init__(
-        self,
-        strength: float = 2.0,
-        models: int = 32,
-        *,
-        inputs: str = "logits",
-        classes: Any = None,
-        saturated: str = "small",
-    ) -> None:
-        self.strength = strength
-        self.models = models
-        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+    strength: float = parameter(SCALE, default=2.0)
+    models: int = parameter(count_from(1), default=32)
+    bins_: Integers = attribute(Values("models", kind="i", low=1))
+    weights_: Array = attribute(Values("models", low=0, high=1))
 
     def _learnt_from(self, cells: FineCells, dtype: Any) -> Learnt:
         models = _fit_models(cells, _numbers(cells, self.models), self.strength)

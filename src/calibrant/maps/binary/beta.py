@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 import numpy as np
 
+from ...declared import declared, parameter
 from ...parameters import OneOf
 from ...traits import Traits
 from ...types import Array
@@ -21,6 +19,7 @@ _BASES = {
 }
 
 
+@declared
 class BetaCalibration(LogisticMap):
     """q = σ(a log p - b log(1 - p) + c), a and b not negative (Kull, Silva Filho & Flach 2017).
 
@@ -45,20 +44,8 @@ class BetaCalibration(LogisticMap):
 
     _identifier = "beta-calibration"
     _traits = Traits("binary", "nothing", "each class", "3")
-    _constraints: ClassVar[Mapping[str, Any]] = {"form": OneOf(*_BASES), "smooth_targets": SMOOTHING}
-
-    def __init__(
-        self,
-        form: str = "abm",
-        smooth_targets: float = SMOOTH,
-        *,
-        inputs: str = "logits",
-        classes: Any = None,
-        saturated: str = "small",
-    ) -> None:
-        self.form = form
-        self.smooth_targets = smooth_targets
-        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+    form: str = parameter(OneOf(*_BASES), default="abm")
+    smooth_targets: float = parameter(SMOOTHING, default=SMOOTH)
 
     @property
     def _basis(self) -> Array:

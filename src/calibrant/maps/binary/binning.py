@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit
@@ -17,6 +17,7 @@ from ...cells.fine import FineCells
 from ...cells.imax import IMax, imax_of_groups
 from ...cells.information import partition_information
 from ...cells.partition import optimal_partition
+from ...declared import attribute, declared, parameter
 from ...fits.report import FitReport
 from ...invariants import Values
 from ...parameters import AMOUNT, AnyOf, Instance, Integer, OneOf, count_from
@@ -36,6 +37,7 @@ _TOGETHER = 16  # groups whose fine cells are in memory at once
 _SURELY = (float(np.finfo(np.float32).tiny), 1.0 - 2.0**-24)
 
 
+@declared
 class Binning(TableMap):
     """Answers every score of a bin alike: where the edges lie and what a bin answers are two choices.
 
@@ -86,44 +88,23 @@ class Binning(TableMap):
     """
 
     _identifier = "binning"
-    _state: ClassVar[Mapping[str, Any]] = {**TableMap._state, "counts_": Values("bins", low=0)}
     _traits = Traits("binary", "nothing", "each class", "bins", sees="cells")
-    _constraints: ClassVar[Mapping[str, Any]] = {
-        "edges": AnyOf(
+    edges: Any = parameter(
+        AnyOf(
             OneOf("equal_mass", "equal_width", "imax", "mi", "kmeans"),
             Instance((list, tuple, np.ndarray), "an array of edges in [0, 1]"),
         ),
-        "bins": count_from(1),
-        "representatives": AnyOf(OneOf("frequency", "mean_score"), Instance((Calibrator,), "a calibrator")),
-        "smoothing": AMOUNT,
-        "monotone": OneOf(True, False),
-        "affine": OneOf(True, False),
-        "random_state": Integer(0),
-    }
-    counts_: Array
-
-    def __init__(
-        self,
-        edges: Any = "equal_mass",
-        bins: int = 15,
-        representatives: Any = "frequency",
-        smoothing: float = 1.0,
-        monotone: bool = True,
-        affine: bool = True,
-        random_state: int = 0,
-        *,
-        inputs: str = "logits",
-        classes: Any = None,
-        saturated: str = "small",
-    ) -> None:
-        self.edges = edges
-        self.bins = bins
-        self.representatives = representatives
-        self.smoothing = smoothing
-        self.monotone = monotone
-        self.affine = affine
-        self.random_state = random_state
-        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+        default="equal_mass",
+    )
+    bins: int = parameter(count_from(1), default=15)
+    representatives: Any = parameter(
+        AnyOf(OneOf("frequency", "mean_score"), Instance((Calibrator,), "a calibrator")), default="frequency"
+    )
+    smoothing: float = parameter(AMOUNT, default=1.0)
+    monotone: bool = parameter(OneOf(True, False), default=True)
+    affine: bool = parameter(OneOf(True, False), default=True)
+    random_state: int = parameter(Integer(0), default=0)
+    counts_: Array = attribute(Values("bins", low=0))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

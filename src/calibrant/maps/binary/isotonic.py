@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from ... import _core
 from ...arrays import softmax
 from ...cells.counted import cells_apart, cells_of_groups
 from ...cells.fine import FineCells
+from ...declared import attribute, declared, parameter
 from ...fits.judge import mean_losses
 from ...fits.report import FitReport
 from ...invariants import Values
@@ -27,6 +28,7 @@ _FETCHED = 1 << 22  # scores that are brought into memory to be sorted: 32 MB
 _CLOSEST = 1e-15  # scikit-learn takes probabilities within this of one another for one
 
 
+@declared
 class Isotonic(BinaryMap):
     """The non-decreasing step function nearest to the outcomes in squared loss (Zadrozny & Elkan 2002).
 
@@ -62,37 +64,13 @@ class Isotonic(BinaryMap):
     """
 
     _identifier = "isotonic"
-    _state: ClassVar[Mapping[str, Any]] = {
-        "values_": Values("knots", low=0, high=1, order="rising"),
-        "knots_": Values("knots", low=-np.inf, high=np.inf, order="rising", finite=False),
-    }
     _traits = Traits("binary", "nothing", "each class", "n", sees="cells")
-    _constraints: ClassVar[Mapping[str, Any]] = {
-        "strict": OneOf(True, False),
-        "epsilon": Number(0, 0.5, open_low=True),
-        "interpolate": OneOf(True, False),
-        "smoothing": AMOUNT,
-    }
-    _learnt = ("values_",)
-    knots_: Floats
-    values_: Array
-
-    def __init__(
-        self,
-        strict: bool = False,
-        epsilon: float = 1e-9,
-        interpolate: bool = True,
-        smoothing: float = 1.0,
-        *,
-        inputs: str = "logits",
-        classes: Any = None,
-        saturated: str = "small",
-    ) -> None:
-        self.strict = strict
-        self.epsilon = epsilon
-        self.interpolate = interpolate
-        self.smoothing = smoothing
-        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+    strict: bool = parameter(OneOf(True, False), default=False)
+    epsilon: float = parameter(Number(0, 0.5, open_low=True), default=1e-9)
+    interpolate: bool = parameter(OneOf(True, False), default=True)
+    smoothing: float = parameter(AMOUNT, default=1.0)
+    values_: Array = attribute(Values("knots", low=0, high=1, order="rising"), counted=True)
+    knots_: Floats = attribute(Values("knots", low=-np.inf, high=np.inf, order="rising", finite=False))
 
     @property
     def is_strict(self) -> bool:

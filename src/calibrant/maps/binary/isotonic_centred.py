@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
 from ... import _core
 from ...cells.fine import FineCells
+from ...declared import attribute, declared, parameter
 from ...fits.report import FitReport
 from ...invariants import Values
 from ...parameters import AMOUNT
@@ -21,6 +21,7 @@ from .stack import CurveStack
 from .table import CellMap, cell_losses
 
 
+@declared
 class CentredIsotonic(CellMap):
     """Isotonic regression whose steps shrink to their mean raw probability, with straight lines between them.
 
@@ -46,22 +47,11 @@ class CentredIsotonic(CellMap):
     """
 
     _identifier = "isotonic-centred"
-    _state: ClassVar[Mapping[str, Any]] = {
-        "values_": Values("knots", low=0, high=1, order="rising"),
-        "knots_": Values("knots", low=-np.inf, high=np.inf, order="rising", finite=False),
-    }
     _traits = Traits("binary", "nothing", "each class", "n", sees="cells")
-    _constraints: ClassVar[Mapping[str, Any]] = {"smoothing": AMOUNT}
-    _learnt = ("values_",)
     _zeros_lowest = True
-    knots_: Floats
-    values_: Array
-
-    def __init__(
-        self, smoothing: float = 1.0, *, inputs: str = "logits", classes: Any = None, saturated: str = "small"
-    ) -> None:
-        self.smoothing = smoothing
-        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+    smoothing: float = parameter(AMOUNT, default=1.0)
+    values_: Array = attribute(Values("knots", low=0, high=1, order="rising"), counted=True)
+    knots_: Floats = attribute(Values("knots", low=-np.inf, high=np.inf, order="rising", finite=False))
 
     def _learnt_from(self, cells: FineCells, dtype: Any) -> Learnt:
         knots, values = centred(cells, self.smoothing)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 import numpy as np
 
 from ...cells.fine import FineCells
+from ...declared import attribute, declared, parameter
 from ...parameters import SCALE, AnyOf, Number, OneOf, count_from
 from ...traits import Traits
 from ...types import Array
@@ -21,6 +19,7 @@ _OUTER = 0.005  # share of either outcome beyond the outer knots
 _APART = 1e-3  # standard deviations that knots are apart at least
 
 
+@declared
 class LogitSpline(PieceMap):
     """q = σ(f(λ)), f a natural cubic spline with few knots and the penalty κ ∫f''² (after Lucena 2018).
 
@@ -51,35 +50,13 @@ class LogitSpline(PieceMap):
     """
 
     _identifier = "logit-spline"
-    _state: ClassVar[Mapping[str, Any]] = {**PieceMap._state, "strength_": AnyOf(OneOf(np.inf), Number(0))}
     _traits = Traits("binary", "nothing", "each class", "knots", sees="cells")
-    _constraints: ClassVar[Mapping[str, Any]] = {
-        "knots": count_from(3),
-        "strength": AnyOf(OneOf("evidence"), SCALE),
-        "monotone": OneOf(True, False),
-        "clip": Number(0, 700, open_low=True),
-        "smooth_targets": SMOOTHING,
-    }
-    strength_: float
-
-    def __init__(
-        self,
-        knots: int = 10,
-        strength: str | float = "evidence",
-        monotone: bool = True,
-        clip: float = SATURATED,
-        smooth_targets: float = SMOOTH,
-        *,
-        inputs: str = "logits",
-        classes: Any = None,
-        saturated: str = "small",
-    ) -> None:
-        self.knots = knots
-        self.strength = strength
-        self.monotone = monotone
-        self.clip = clip
-        self.smooth_targets = smooth_targets
-        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+    knots: int = parameter(count_from(3), default=10)
+    strength: str | float = parameter(AnyOf(OneOf("evidence"), SCALE), default="evidence")
+    monotone: bool = parameter(OneOf(True, False), default=True)
+    clip: float = parameter(Number(0, 700, open_low=True), default=SATURATED)
+    smooth_targets: float = parameter(SMOOTHING, default=SMOOTH)
+    strength_: float = attribute(AnyOf(OneOf(np.inf), Number(0)))
 
     def _curve(self, cells: FineCells, low: float, high: float) -> Curve:
         alone = one_outcome(cells, low, high)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 import numpy as np
 
+from ...declared import declared, parameter
 from ...traits import Traits
 from ...types import Array
 from ._regression import SMOOTH, SMOOTHING
 from .logistic import LogisticMap
 
 
+@declared
 class PlattScaling(LogisticMap):
     """q = σ(a λ + c), with a and c minimising the log-loss (Platt 1999).
 
@@ -35,13 +34,7 @@ class PlattScaling(LogisticMap):
 
     _identifier = "platt-scaling"
     _traits = Traits("binary", "nothing", "each class", "2")
-    _constraints: ClassVar[Mapping[str, Any]] = {"smooth_targets": SMOOTHING}
-
-    def __init__(
-        self, smooth_targets: float = SMOOTH, *, inputs: str = "logits", classes: Any = None, saturated: str = "small"
-    ) -> None:
-        self.smooth_targets = smooth_targets
-        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+    smooth_targets: float = parameter(SMOOTHING, default=SMOOTH)
 
     @property
     def _basis(self) -> Array:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from ...arrays import weighted_quantiles
 from ...cells.fine import FineCells
+from ...declared import attribute, declared, parameter
 from ...invariants import Values
 from ...parameters import AMOUNT, Number, OneOf
 from ...traits import Traits
@@ -19,6 +19,7 @@ from .pieces import SATURATED, Curve, PieceMap, one_outcome
 _TAILS = (0.005, 0.995)  # quantiles of the log-odds beyond which the parabola goes on along its tangents
 
 
+@declared
 class QuadraticScaling(PieceMap):
     """q = σ(b + a λ + c q(λ)), q the square between two quantiles of the log-odds and its tangent beyond them.
 
@@ -50,33 +51,12 @@ class QuadraticScaling(PieceMap):
     """
 
     _identifier = "quadratic-scaling"
-    _state: ClassVar[Mapping[str, Any]] = {**PieceMap._state, "coefficients_": Values(3)}
     _traits = Traits("binary", "nothing", "each class", "3", sees="cells")
-    _constraints: ClassVar[Mapping[str, Any]] = {
-        "strength": AMOUNT,
-        "monotone": OneOf(True, False),
-        "clip": Number(0, 700, open_low=True),
-        "smooth_targets": SMOOTHING,
-    }
-    _learnt = ("coefficients_",)
-    coefficients_: Array
-
-    def __init__(
-        self,
-        strength: float = 1.0,
-        monotone: bool = True,
-        clip: float = SATURATED,
-        smooth_targets: float = SMOOTH,
-        *,
-        inputs: str = "logits",
-        classes: Any = None,
-        saturated: str = "small",
-    ) -> None:
-        self.strength = strength
-        self.monotone = monotone
-        self.clip = clip
-        self.smooth_targets = smooth_targets
-        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+    strength: float = parameter(AMOUNT, default=1.0)
+    monotone: bool = parameter(OneOf(True, False), default=True)
+    clip: float = parameter(Number(0, 700, open_low=True), default=SATURATED)
+    smooth_targets: float = parameter(SMOOTHING, default=SMOOTH)
+    coefficients_: Array = attribute(Values(3), counted=True)
 
     def _curve(self, cells: FineCells, low: float, high: float) -> Curve:
         alone = one_outcome(cells, low, high)

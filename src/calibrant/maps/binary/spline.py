@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.special import expit
 
 from ...cells.fine import FineCells
+from ...declared import attribute, declared, parameter
 from ...fits.report import FitReport
 from ...invariants import Values
 from ...parameters import OneOf, count_from
@@ -24,6 +24,7 @@ _PLACES = 257  # scores at which the map is stored
 _NARROW = 1e-5  # of the curve: within it a cubic is straight to 1e-10, and as much is lost by taking a difference
 
 
+@declared
 class SplineCalibration(CellMap):
     """q = H'(t), H a natural cubic spline through the cumulative outcomes (Gupta et al. 2021, the KS-spline).
 
@@ -53,27 +54,11 @@ class SplineCalibration(CellMap):
     """
 
     _identifier = "spline-calibration"
-    _state: ClassVar[Mapping[str, Any]] = {
-        "values_": Values("scores", low=0, high=1),
-        "scores_": Values("scores", low=-np.inf, high=np.inf, order="rising", finite=False),
-    }
     _traits = Traits("binary", "nothing", "each class", "knots", sees="cells")
-    _constraints: ClassVar[Mapping[str, Any]] = {"knots": count_from(2), "along": OneOf("deviation", "rank")}
-    scores_: Floats
-    values_: Array
-
-    def __init__(
-        self,
-        knots: int = 6,
-        along: str = "deviation",
-        *,
-        inputs: str = "logits",
-        classes: Any = None,
-        saturated: str = "small",
-    ) -> None:
-        self.knots = knots
-        self.along = along
-        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+    knots: int = parameter(count_from(2), default=6)
+    along: str = parameter(OneOf("deviation", "rank"), default="deviation")
+    values_: Array = attribute(Values("scores", low=0, high=1))
+    scores_: Floats = attribute(Values("scores", low=-np.inf, high=np.inf, order="rising", finite=False))
 
     def _learnt_from(self, cells: FineCells, dtype: Any) -> Learnt:
         scores, weights = cells.scores, cells.weights

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from scipy.special import xlogy
@@ -12,6 +12,7 @@ from ... import _core
 from ...cells.counted import Apart, cells_apart, cells_in_folds, cells_of_groups
 from ...cells.fine import FineCells
 from ...cells.one_score import cells_of_one_score
+from ...declared import attribute, declared
 from ...fits.judge import FOLDS, Comparison, judged, one_fold_tells
 from ...fits.report import FitReport
 from ...formulas import Term
@@ -77,6 +78,7 @@ class CellMap(BinaryMap):
         return self._copies(learnt[0]), self._copies(learnt[1])
 
 
+@declared
 class TableMap(CellMap):
     """A binary map that answers by the bin of the log-odds.
 
@@ -88,13 +90,8 @@ class TableMap(CellMap):
         The answer of each bin.
     """
 
-    _learnt = ("representatives_",)
-    _state: ClassVar[Mapping[str, Any]] = {
-        "representatives_": Values("bins", low=0, high=1),
-        "edges_": Values("bins-1", order="rising", high=np.inf, finite=False),
-    }
-    edges_: Array
-    representatives_: Array
+    representatives_: Array = attribute(Values("bins", low=0, high=1), counted=True)
+    edges_: Array = attribute(Values("bins-1", order="rising", high=np.inf, finite=False))
 
     def _stacked(self, maps: list[BinaryMap], groups: Integers, dtype: Any) -> Stack:
         tables = [m for m in maps if isinstance(m, TableMap)]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import cast
 
 import numpy as np
 
 from ...arrays import log_odds
 from ...calibrator import Calibrator
+from ...declared import attribute, declared, parameter
 from ...formulas import Term, as_rows
 from ...invariants import Fitted
 from ...passes import Block, Data
@@ -20,6 +20,7 @@ from .base import BinaryMap, Learnt
 _SMALL = 2_000_000  # scores that are held at once whatever their share
 
 
+@declared
 class TwoClassMap(BinaryMap):
     """Any calibrator of two classes as a map on one score: log-odds λ are the logits (0, λ).
 
@@ -39,14 +40,8 @@ class TwoClassMap(BinaryMap):
     """
 
     _identifier = "two-class-map"
-    _state: ClassVar[Mapping[str, Any]] = {"parts_": Fitted(1, classes=2)}
-    parts_: list[Calibrator]
-
-    def __init__(
-        self, calibrator: Calibrator, *, inputs: str = "logits", classes: Any = None, saturated: str = "small"
-    ) -> None:
-        self.calibrator = calibrator
-        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+    calibrator: Calibrator = parameter()
+    parts_: list[Calibrator] = attribute(Fitted(1, classes=2))
 
     @property
     def traits(self) -> Traits:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from ... import _core
 from ...arrays import log_odds
 from ...cells.counted import cells_of_groups
 from ...cells.fine import FineCells
+from ...declared import attribute, declared, parameter
 from ...errors import InvalidInput
 from ...fits.report import FitReport
 from ...invariants import Values
@@ -24,6 +25,7 @@ from .table import TableMap, cell_losses
 _ROUNDING = 1e-14  # of a score, beside itself: what sums of K exponentials in double differ by
 
 
+@declared
 class VennAbers(TableMap):
     """The isotonic value at a score were its row one more with outcome 0 (p₀), or with outcome 1 (p₁).
 
@@ -53,35 +55,13 @@ class VennAbers(TableMap):
     """
 
     _identifier = "venn-abers"
-    _state: ClassVar[Mapping[str, Any]] = {
-        **TableMap._state,
-        "lower_": Values("bins", low=0, high=1),
-        "upper_": Values("bins", low=0, high=1),
-    }
     _traits = Traits("binary", "nothing", "each class", "n", sees="cells")
-    _constraints: ClassVar[Mapping[str, Any]] = {
-        "folds": AnyOf(OneOf(None), count_from(2)),
-        "loss": OneOf("nll", "brier"),
-        "unit": SCALE,
-    }
     _zeros_lowest = True
-    lower_: Array
-    upper_: Array
-
-    def __init__(
-        self,
-        folds: int | None = None,
-        loss: str = "nll",
-        unit: float = 1.0,
-        *,
-        inputs: str = "logits",
-        classes: Any = None,
-        saturated: str = "small",
-    ) -> None:
-        self.folds = folds
-        self.loss = loss
-        self.unit = unit
-        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+    folds: int | None = parameter(AnyOf(OneOf(None), count_from(2)), default=None)
+    loss: str = parameter(OneOf("nll", "brier"), default="nll")
+    unit: float = parameter(SCALE, default=1.0)
+    lower_: Array = attribute(Values("bins", low=0, high=1))
+    upper_: Array = attribute(Values("bins", low=0, high=1))
 
     def _check_state(self) -> None:
         """No interval ends before it begins."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 import numpy as np
 
+from ...declared import attribute, declared, parameter
 from ...errors import InvalidInput
 from ...fits.evidence import fit_by_evidence
 from ...fits.priors import ridge, structured
@@ -26,6 +24,7 @@ _ALIKE = 1e-18  # a variance that is rounding: all rows are as sure
 _SHIFTED = 2.0  # their precision by the rule: the classes' shares are off by a factor of two, e^(1/√2)
 
 
+@declared
 class StructuredPart(LinearMap):
     """p = softmax(u + D x + b) for rows whose logits are log-probabilities u, (D, b) by the evidence of the rows.
 
@@ -51,22 +50,11 @@ class StructuredPart(LinearMap):
     """
 
     _identifier = "structured-part"
-    _state: ClassVar[Mapping[str, Any]] = {
-        "confidence_": Values(2),
-        "precisions_": Values("parts", low=0, high=np.inf, finite=False),
-        "weights_": AnyOf(Values("K"), Values("K", "K"), Values("K", "K+1")),
-        "intercept_": Values("K"),
-    }
-    _constraints: ClassVar[Mapping[str, Any]] = {"form": OneOf("own", "centred", "plain")}
-    _learnt = ("weights_", "intercept_")
-    confidence_: Array
-    precisions_: Array
-
-    def __init__(
-        self, form: str = "centred", *, inputs: str = "logits", classes: Any = None, saturated: str = "small"
-    ) -> None:
-        self.form = form
-        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+    form: str = parameter(OneOf("own", "centred", "plain"), default="centred")
+    confidence_: Array = attribute(Values(2))
+    precisions_: Array = attribute(Values("parts", low=0, high=np.inf, finite=False))
+    weights_: Array = attribute(AnyOf(Values("K"), Values("K", "K"), Values("K", "K+1")), counted=True)
+    intercept_: Array = attribute(Values("K"), counted=True)
 
     @property
     def traits(self) -> Traits:

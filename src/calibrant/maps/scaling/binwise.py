@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -15,6 +14,7 @@ from ...arrays import keep_top, softmax
 from ...calibrator import Calibrator
 from ...cells.counted import cells_of_groups
 from ...cells.edges import mass_bounds
+from ...declared import attribute, declared, parameter
 from ...fits.judge import estimate
 from ...fits.report import FitReport
 from ...fits.solvers.newton import Sums, newton
@@ -38,6 +38,7 @@ _SAME = 1e-6  # change of the variance, of itself, at which it stands
 _MOST, _STEPS = 60, 3  # estimates of the variance, and passes after each; some seven of one pass each are usual
 
 
+@declared
 class BinwiseTemperatureScaling(Calibrator):
     """p = softmax(z / T_b), with b the bin of the row's top confidence (Ji et al. 2019).
 
@@ -68,23 +69,11 @@ class BinwiseTemperatureScaling(Calibrator):
     """
 
     _identifier = "binwise-temperature-scaling"
-    _state: ClassVar[Mapping[str, Any]] = {
-        "temperatures_": Values("bins", low=TEMPERATURE.low, high=TEMPERATURE.high),
-        "edges_": Values("bins-1", order="rising", finite=False),
-        "spread_": Number(0),
-    }
     _traits = Traits("scaling", "ranking", "top label", "bins", sees="cells")
-    _constraints: ClassVar[Mapping[str, Any]] = {"bins": count_from(1)}
-    _learnt = ("temperatures_",)
-    temperatures_: Array
-    edges_: Array
-    spread_: float
-
-    def __init__(
-        self, bins: int = 15, *, inputs: str = "logits", classes: Any = None, saturated: str = "small"
-    ) -> None:
-        self.bins = bins
-        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+    bins: int = parameter(count_from(1), default=15)
+    temperatures_: Array = attribute(Values("bins", low=TEMPERATURE.low, high=TEMPERATURE.high), counted=True)
+    edges_: Array = attribute(Values("bins-1", order="rising", finite=False))
+    spread_: float = attribute(Number(0))
 
     def _fit(self, data: Data) -> FitReport:
         shared = best_temperature(data)

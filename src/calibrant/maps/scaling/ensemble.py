@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
 
 import numpy as np
 
 from ...arrays import softmax, tempered_softmax
 from ...calibrator import Calibrator
+from ...declared import attribute, declared, parameter
 from ...fits.judge import estimate
 from ...fits.mixing import ENSEMBLE, Mixing
 from ...fits.mixture_search import MANY, best_mixture
@@ -28,6 +27,7 @@ _ROUNDING = 1e-7  # of a loss: sums from single precision are known no better, a
 _PILOT_ROWS = 4000  # they tell the temperature alone to about a per cent: the mixture needs no more to begin with
 
 
+@declared
 class EnsembleTemperatureScaling(Calibrator):
     """p = w₁ softmax(z / T) + w₂ softmax(z) + w₃ / K, T > 0 and w on the simplex (Mix-n-Match, §3.2.2, Eq. 5).
 
@@ -49,17 +49,10 @@ class EnsembleTemperatureScaling(Calibrator):
     """
 
     _identifier = "ensemble-temperature-scaling"
-    _state: ClassVar[Mapping[str, Any]] = {"temperature_": TEMPERATURE, "weights_": Values(3, low=0, total=1)}
     _traits = Traits("scaling", "ranking", "top label", "4")
-    _constraints: ClassVar[Mapping[str, Any]] = {"loss": OneOf("nll", "brier")}
-    temperature_: float
-    weights_: Array
-
-    def __init__(
-        self, loss: str = "nll", *, inputs: str = "logits", classes: Any = None, saturated: str = "small"
-    ) -> None:
-        self.loss = loss
-        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+    loss: str = parameter(OneOf("nll", "brier"), default="nll")
+    temperature_: float = attribute(TEMPERATURE)
+    weights_: Array = attribute(Values(3, low=0, total=1))
 
     def _fit(self, data: Data) -> FitReport:
         best = best_ensemble(data, self.loss)

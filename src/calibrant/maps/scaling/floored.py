@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ...arrays import inner, tempered_softmax
 from ...calibrator import Calibrator
+from ...declared import attribute, declared
 from ...fits.mixing import Mixing, label_columns
 from ...fits.report import FitReport
 from ...fits.solvers.newton import Sums, newton
@@ -33,6 +33,7 @@ _SMALL = 1e-4  # nats that a last step of log T may still gain: far below what r
 _ONE: Array = np.array([1.0])
 
 
+@declared
 class FlooredTemperature(Calibrator):
     """p₀ = w₁ softmax(z / T) + w₂ softmax(z) + w₃ / K with w₃ ≥ ε.
 
@@ -59,16 +60,10 @@ class FlooredTemperature(Calibrator):
 
     _identifier = "floored-temperature"
     _traits = Traits("scaling", "ranking", "top label", "3")
-    _state: ClassVar[Mapping[str, Any]] = {
-        "temperature_": TEMPERATURE,
-        "weights_": Values(3, low=0, total=1),
-        "least_": Number(0, 1),
-        "lowest_": AnyOf(OneOf(-np.inf), Number(-1e4, 0)),
-    }
-    temperature_: float
-    weights_: Array
-    least_: float
-    lowest_: float
+    temperature_: float = attribute(TEMPERATURE)
+    weights_: Array = attribute(Values(3, low=0, total=1))
+    least_: float = attribute(Number(0, 1))
+    lowest_: float = attribute(AnyOf(OneOf(-np.inf), Number(-1e4, 0)))
 
     def _fit(self, data: Data) -> FitReport:
         found, self.lowest_ = _believable(data), -np.inf

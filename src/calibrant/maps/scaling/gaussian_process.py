@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Any, ClassVar
 
 import numpy as np
 
 from ... import _core
 from ...arrays import softmax
 from ...calibrator import Calibrator
+from ...declared import attribute, declared, parameter
 from ...fits.judge import estimate
 from ...fits.report import FitReport
 from ...formulas import Term
@@ -34,6 +33,7 @@ _FARTHEST = 1e6  # units of t up to which g may bend: nothing beyond has a proba
 _NO_STATIONS = np.zeros(1)  # one curve for all rows
 
 
+@declared
 class GaussianProcessCalibration(Calibrator):
     """p = softmax(g(log softmax(z))), with g a Gaussian process shared by all classes (Wenger et al. 2020).
 
@@ -73,37 +73,14 @@ class GaussianProcessCalibration(Calibrator):
     """
 
     _identifier = "gaussian-process-calibration"
-    _state: ClassVar[Mapping[str, Any]] = {
-        "points_": Values("points", low=0, high=1e200, order="rising"),
-        "values_": Values(1, "points", low=-1e200, high=1e200),
-        "kernel_": Numbers(2),
-        "scale_": Optional(TEMPERATURE),
-    }
     _traits = Traits("scaling", "nothing", "full", "points")
-    _constraints: ClassVar[Mapping[str, Any]] = {
-        "variance": AnyOf(OneOf(None), SCALE),
-        "length": AnyOf(OneOf(None), SCALE),
-        "points": count_from(3),
-    }
-    points_: Array
-    values_: Array
-    kernel_: tuple[float, ...]
-    scale_: float = 1.0  # files of version 0.1.0 have none
-
-    def __init__(
-        self,
-        variance: float | None = None,
-        length: float | None = None,
-        points: int = 24,
-        *,
-        inputs: str = "logits",
-        classes: Any = None,
-        saturated: str = "small",
-    ) -> None:
-        self.variance = variance
-        self.length = length
-        self.points = points
-        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+    variance: float | None = parameter(AnyOf(OneOf(None), SCALE), default=None)
+    length: float | None = parameter(AnyOf(OneOf(None), SCALE), default=None)
+    points: int = parameter(count_from(3), default=24)
+    points_: Array = attribute(Values("points", low=0, high=1e200, order="rising"))
+    values_: Array = attribute(Values(1, "points", low=-1e200, high=1e200))
+    kernel_: tuple[float, ...] = attribute(Numbers(2))
+    scale_: float = attribute(Optional(TEMPERATURE), default=1.0)  # files of version 0.1.0 have none
 
     def _fit(self, data: Data) -> FitReport:
         shared = best_temperature(data)

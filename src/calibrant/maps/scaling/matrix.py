@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
+from ...declared import declared, parameter
 from ...fits.priors import Prior, odir, ridge
 from ...parameters import OneOf
 from ...traits import Traits
 from ._linear import STRENGTH, LinearScaling
 
 
+@declared
 class MatrixScaling(LinearScaling):
     """p = softmax(u + D x + b) with a full matrix D (matrix scaling of Guo et al. 2017, §4.2).
 
@@ -45,28 +46,11 @@ class MatrixScaling(LinearScaling):
 
     _identifier = "matrix-scaling"
     _traits = Traits("scaling", "nothing", "full", "K²")
-    _constraints: ClassVar[Mapping[str, Any]] = {
-        "strength": STRENGTH,
-        "regularisation": OneOf("l2", "odir"),
-        "intercepts": OneOf("average", "origin"),
-    }
     _full = True
     _centred = True
-
-    def __init__(
-        self,
-        regularisation: str = "l2",
-        strength: Any = "evidence",
-        intercepts: str = "average",
-        *,
-        inputs: str = "logits",
-        classes: Any = None,
-        saturated: str = "small",
-    ) -> None:
-        self.regularisation = regularisation
-        self.strength = strength
-        self.intercepts = intercepts
-        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+    regularisation: str = parameter(OneOf("l2", "odir"), default="l2")
+    strength: Any = parameter(STRENGTH, default="evidence")
+    intercepts: str = parameter(OneOf("average", "origin"), default="average")
 
     def _prior(self, k: int) -> Prior:
         return odir(k) if self.regularisation == "odir" else ridge(k, k * (k + 1))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
-from typing import Any, ClassVar
 
 import numpy as np
 
 from ...arrays import keep_top, softmax
 from ...calibrator import Calibrator
+from ...declared import attribute, declared, parameter
 from ...fits.judge import estimate
 from ...fits.report import FitReport
 from ...formulas import Term
@@ -30,6 +29,7 @@ _LEAST_SLOPE = 0.02  # no two classes are merged: their gap keeps a fiftieth of 
 _TO_ONE = 1.0  # precision of the slopes' own prior around 1: a slope of 2 is as far as one expects
 
 
+@declared
 class OrderPreservingScaling(Calibrator):
     """p = softmax(v(log softmax(z / T))) with v rising: an intra order-preserving function (Rahimi et al. 2020).
 
@@ -67,37 +67,14 @@ class OrderPreservingScaling(Calibrator):
     """
 
     _identifier = "order-preserving-scaling"
-    _state: ClassVar[Mapping[str, Any]] = {
-        "temperature_": TEMPERATURE,
-        "slopes_": Values("stations", "knots-1", low=0),
-        "values_": Values("stations", "knots", order="falling"),
-        "smoothness_": Numbers(2),
-    }
     _traits = Traits("scaling", "ranking", "full", "32")
-    _constraints: ClassVar[Mapping[str, Any]] = {
-        "form": OneOf("order-invariant", "diagonal"),
-        "smoothness": AnyOf(OneOf(None), AMOUNT),
-        "temperature": AnyOf(OneOf(None), SCALE),
-    }
-    temperature_: float
-    slopes_: Array
-    values_: Array
-    smoothness_: tuple[float, ...]
-
-    def __init__(
-        self,
-        form: str = "order-invariant",
-        smoothness: float | None = None,
-        temperature: float | None = None,
-        *,
-        inputs: str = "logits",
-        classes: Any = None,
-        saturated: str = "small",
-    ) -> None:
-        self.form = form
-        self.smoothness = smoothness
-        self.temperature = temperature
-        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+    form: str = parameter(OneOf("order-invariant", "diagonal"), default="order-invariant")
+    smoothness: float | None = parameter(AnyOf(OneOf(None), AMOUNT), default=None)
+    temperature: float | None = parameter(AnyOf(OneOf(None), SCALE), default=None)
+    temperature_: float = attribute(TEMPERATURE)
+    slopes_: Array = attribute(Values("stations", "knots-1", low=0))
+    values_: Array = attribute(Values("stations", "knots", order="falling"))
+    smoothness_: tuple[float, ...] = attribute(Numbers(2))
 
     def _fit(self, data: Data) -> FitReport:
         given = self.temperature

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
 
 import numpy as np
 
 from ... import _core
 from ...arrays import inner, softmax, tempered_softmax
 from ...calibrator import Calibrator
+from ...declared import attribute, declared, parameter
 from ...fits.judge import estimate
 from ...fits.report import FitReport
 from ...fits.solvers.line import LineFound, LineSums, newton_line
@@ -44,6 +43,7 @@ _GRID = 61  # points of the scan for basins: six to a decade
 _GRID_SCORES = 200_000  # the scan looks at rows of about so many scores
 
 
+@declared
 class TemperatureScaling(Calibrator):
     """p = softmax(z / T), with T > 0 minimising the log-loss or the Brier score (Guo et al. 2017).
 
@@ -72,16 +72,8 @@ class TemperatureScaling(Calibrator):
 
     _identifier = "temperature-scaling"
     _traits = Traits("scaling", "ranking", "top label", "1")
-    _state: ClassVar[Mapping[str, Any]] = {"temperature_": TEMPERATURE}
-    _constraints: ClassVar[Mapping[str, Any]] = {"loss": OneOf("nll", "brier")}
-    _learnt = ("temperature_",)
-    temperature_: float
-
-    def __init__(
-        self, loss: str = "nll", *, inputs: str = "logits", classes: Any = None, saturated: str = "small"
-    ) -> None:
-        self.loss = loss
-        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+    loss: str = parameter(OneOf("nll", "brier"), default="nll")
+    temperature_: float = attribute(TEMPERATURE, counted=True)
 
     def _fit(self, data: Data) -> FitReport:
         found = best_temperature(data, self.loss)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
+from ...declared import attribute, declared, parameter
 from ...fits.priors import Prior, ridge
 from ...invariants import Values
 from ...traits import Traits
+from ...types import Array
 from ._linear import LinearScaling
 
 
+@declared
 class VectorScaling(LinearScaling):
     """p = softmax(u + d ∘ x + b): every class has its own slope 1 + d_k and intercept b_k (Guo et al. 2017, §4.2).
 
@@ -47,16 +49,11 @@ class VectorScaling(LinearScaling):
     """
 
     _identifier = "vector-scaling"
-    _state: ClassVar[Mapping[str, Any]] = {**LinearScaling._state, "weights_": Values("K")}
     _traits = Traits("scaling", "nothing", "each class", "2K")
     _full = False
     _centred = False
-
-    def __init__(
-        self, strength: Any = "evidence", *, inputs: str = "logits", classes: Any = None, saturated: str = "small"
-    ) -> None:
-        self.strength = strength
-        super().__init__(inputs=inputs, classes=classes, saturated=saturated)
+    strength: Any = parameter(default="evidence")
+    weights_: Array = attribute(Values("K"))
 
     def _prior(self, k: int) -> Prior:
         return ridge(k, 2 * k)
