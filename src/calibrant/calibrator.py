@@ -393,6 +393,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         own = {"inputs": OneOf("logits", "probabilities"), "saturated": OneOf("small", "exact")}
         check_parameters(self, own | dict(self._constraints))
+        for value in self.get_params(deep=False).values():
+            if isinstance(value, Calibrator):
+                value._check_parameters()
 
     def _read(self, scores: Any, classes: Any) -> Scores:
         if self._needs == "embeddings":

@@ -25,6 +25,7 @@ from calibrant.fits.likely import LossMoments, likely_best
 from calibrant.fits.mixing import Mixing
 from calibrant.fits.mixture_search import best_weights
 from calibrant.passes import Block, in_memory
+from calibrant.scanning import scanned as scanned_data
 
 
 def noisy(n=400, k=4, seed=0, flipped=0.15):
@@ -75,12 +76,15 @@ def test_joint_is_at_least_as_good_as_after(loss):
     assert joint.loss_after <= after.loss_after + 1e-9 <= alone.loss_after + 2e-9
 
 
-def test_two_temperatures_beat_one():
+@pytest.mark.parametrize("streamed", [False, True])
+def test_two_temperatures_beat_one(monkeypatch, streamed):
+    monkeypatch.setattr(scanned_data, "HELD", 0)  # rows of a scan are not held in memory
     rng = np.random.default_rng(3)
     z = rng.normal(size=(3000, 4)) * 2
     sharp = rng.random(3000) < 0.5
     y = (z * np.where(sharp, 4.0, 0.4)[:, None] + rng.gumbel(size=z.shape)).argmax(axis=1)
-    two = Mixture([TemperatureScaling(), TemperatureScaling()], weights="joint").fit(z, y)
+    given = (in_blocks(z, y),) if streamed else (z, y)
+    two = Mixture([TemperatureScaling(), TemperatureScaling()], weights="joint").fit(*given)
     one = TemperatureScaling().fit(z, y)
     assert two.fit_report_.converged
     assert two.fit_report_.loss_after < one.fit_report_.loss_after - 0.01

@@ -113,7 +113,3 @@ class GroupedMap(Calibrator):
     def _map(self, logits: Floats) -> Floats:
         """The common map: for rows of no known group."""
         return self.map_._map(logits)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self.map._check_parameters()

@@ -30,7 +30,6 @@ class Lift(Calibrator):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         _require_one_score(self.binary_map, "binary_map", type(self))
-        self.binary_map._check_parameters()
 
 
 def _require_one_score(piece: Any, name: str, owner: type) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy as shallow
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -35,33 +36,10 @@ class Parts:
 
 
 def fitted_parts(parts: Sequence[Calibrator], data: Data, *, thrifty: bool = False) -> list[Calibrator]:
-    """Return the parts fitted, with one fit of the link that chains share.
+    """Return the parts fitted: first those that see the rows and all links, each once, then what is behind the links.
 
     ``thrifty``: leave out chains whose first link gains no more on its rows than its parameters cost on others.
     """
-    if not data.in_memory:
-        return _fitted_beside(parts, data, thrifty) or fitted_parts(parts, data)
-    links: list[tuple[Calibrator, Link]] = []
-    fitted: list[Calibrator] = []
-    for part in parts:
-        copy = part.unfitted()
-        if not isinstance(copy, Chain) or len(copy.parts) < 2:
-            copy.fit_data(data)
-            fitted.append(copy)
-            continue
-        first = copy.parts[0]
-        link = next((link for known, link in links if alike(known, first)), None)
-        if link is None:
-            link = Link.fit(first, data)
-            links.append((first, link))
-        if not thrifty or _pays(link, data):
-            copy.fit_behind(link)
-            fitted.append(copy)
-    return fitted or fitted_parts(parts, data)
-
-
-def _fitted_beside(parts: Sequence[Calibrator], data: Data, thrifty: bool) -> list[Calibrator]:
-    """Fit parts that share their passes: first those that see the rows and all links, then what is behind the links."""
     copies = [part.unfitted() for part in parts]
     firsts: list[Calibrator] = []
     for copy in copies:
@@ -72,9 +50,9 @@ def _fitted_beside(parts: Sequence[Calibrator], data: Data, thrifty: bool) -> li
     kept = [
         (copy, link)
         for copy, link in zip(copies, links, strict=True)
-        if not isinstance(copy, Chain) or len(copy.parts) < 2 or not thrifty or _pays(link, data)
+        if _first(copy) is copy or not thrifty or _pays(link, data)
     ]
-    return together(data, [partial(_behind, copy=copy, link=link) for copy, link in kept])
+    return together(data, [partial(_behind, copy=copy, link=link) for copy, link in kept]) or fitted_parts(parts, data)
 
 
 def _first(part: Calibrator) -> Calibrator:
@@ -86,9 +64,9 @@ def _link_of(data: Data, part: Calibrator) -> Link:
 
 
 def _behind(data: Data, copy: Calibrator, link: Link) -> Calibrator:
-    if not isinstance(copy, Chain) or len(copy.parts) < 2:
-        return link.part
-    copy.fit_behind(replace(link, data=data))
+    if not isinstance(copy, Chain) or _first(copy) is copy:
+        return shallow(link.part)  # its own: parts that begin alike may be told other temperatures
+    copy.fit_behind(link if data is link.data else replace(link, data=data))
     return copy
 
 

@@ -171,10 +171,6 @@ class PriorShift(Calibrator):
         with np.errstate(divide="ignore"):
             return np.log(self.priors_) - np.log(self.source_priors_)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self.map._check_parameters()
-
 
 def corrected(logits: Floats, slope: float, bias: Array) -> Floats:
     """Return β log p + b."""

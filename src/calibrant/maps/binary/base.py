@@ -20,7 +20,6 @@ from ...types import Floats, Integers
 from .stack import ColumnStack, Stack
 
 HELD_OUT = 10  # of a large fit's rows one in so many is held out
-UNTOLD = FitReport(0, True, "nll", np.nan, np.nan)  # of a map that judges another, and is forgotten
 SECOND = np.array([-1, 0])  # of two classes the second is the one whose probability is learnt
 
 

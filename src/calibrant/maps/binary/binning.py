@@ -110,8 +110,6 @@ class Binning(TableMap):
         super()._check_parameters()
         if not isinstance(self.edges, str):
             given(self.edges)
-        if isinstance(self.representatives, Calibrator):
-            self.representatives._check_parameters()
 
     @property
     def traits(self) -> Traits:

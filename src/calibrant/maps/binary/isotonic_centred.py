@@ -13,10 +13,9 @@ from ...declared import attribute, declared, parameter
 from ...fits.report import FitReport
 from ...invariants import Values
 from ...parameters import AMOUNT
-from ...passes import Data
 from ...traits import Traits
 from ...types import Array, Floats, Integers
-from .base import UNTOLD, BinaryMap, Learnt
+from .base import BinaryMap, Learnt
 from .stack import CurveStack
 from .table import CellMap, cell_losses
 
@@ -58,10 +57,6 @@ class CentredIsotonic(CellMap):
         stack = CurveStack([knots], [values], np.zeros(1, dtype=np.int64), np.float64)
         report = FitReport(0, True, "nll", *cell_losses(cells, stack.answers(cells.scores[:, None])[:, 0]))
         return Learnt({"knots_": knots.astype(dtype), "values_": values}, report)
-
-    def _learnt_untold(self, cells: FineCells, data: Data) -> Learnt:
-        knots, values = centred(cells, self.smoothing)
-        return Learnt({"knots_": knots.astype(data.dtype), "values_": values}, UNTOLD)
 
     def _stacked(self, maps: list[BinaryMap], groups: Integers, dtype: Any) -> CurveStack:
         fitted = [m for m in maps if isinstance(m, CentredIsotonic)]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from ... import _core
 from ...arrays import softmax
+from ...declared import attribute, declared
 from ...fits.judge import mean_losses
 from ...fits.report import FitReport
 from ...formulas import Term, sigmoid, softplus
@@ -17,6 +18,7 @@ from ...invariants import Values
 from ...passes import Data, together
 from ...threads import get_threads
 from ...types import Array, Floats, Integers
+from ._regression import SMOOTH
 from .base import HELD_OUT, BinaryMap, Learnt
 from .logistic_fit import Found, LogisticProblem
 from .stack import Stack
@@ -25,6 +27,7 @@ _FAR = 1e30  # an infinite score times a coefficient of zero is zero
 _LEAST = float(np.finfo(np.float32).tiny)  # a sigmoid is never zero
 
 
+@declared
 class LogisticMap(BinaryMap):
     """q = σ(a u + b v + c) with u = log p and v = -log(1 - p), of which u + v is the log-odds λ.
 
@@ -33,9 +36,8 @@ class LogisticMap(BinaryMap):
     pass over the rows each, in which groups that have arrived cost nothing.
     """
 
-    _state: ClassVar[Mapping[str, Any]] = {"coefficients_": Values(3)}
-    smooth_targets: float
-    coefficients_: Array
+    smooth_targets = SMOOTH
+    coefficients_: Array = attribute(Values(3))
 
     @property
     def _steep(self) -> bool:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import logit
 
 from ... import _core
 from ...cells.fine import FineCells
+from ...declared import attribute, declared
 from ...errors import InvalidInput
 from ...fits.report import FitReport
 from ...formulas import Term, sigmoid
@@ -18,7 +19,7 @@ from ...invariants import Values
 from ...passes import Data
 from ...threads import get_threads
 from ...types import Array, Floats, Integers
-from .base import UNTOLD, BinaryMap, Learnt
+from .base import BinaryMap, Learnt
 from .stack import Stack
 from .table import CellMap, cell_losses
 
@@ -35,6 +36,7 @@ class Curve(NamedTuple):
     state: dict[str, Any]
 
 
+@declared
 class PieceMap(CellMap):
     """q = σ(c₀ + c₁ t + c₂ t² + c₃ t³) with t = λ - knot, the knot being the last at or below λ.
 
@@ -50,14 +52,10 @@ class PieceMap(CellMap):
         c₀ … c₃ from each knot on; the last is the value at the last knot.
     """
 
-    _state: ClassVar[Mapping[str, Any]] = {
-        "knots_": Values("knots", low=-710, high=710, order="rising"),
-        "pieces_": Values("knots", 4),
-    }
     _zeros_lowest = True
-    clip: float
-    knots_: Array
-    pieces_: Array
+    clip = SATURATED
+    knots_: Array = attribute(Values("knots", low=-710, high=710, order="rising"))
+    pieces_: Array = attribute(Values("knots", 4))
 
     def _curve(self, cells: FineCells, low: float, high: float) -> Curve:
         """Fit to cells within ± ``clip``; the curve is to reach from ``low`` to ``high``."""
@@ -67,23 +65,17 @@ class PieceMap(CellMap):
         reach = _reach(data)
         return [self._learnt_within(own, reach) for own in cells]
 
-    def _learnt_untold(self, cells: FineCells, data: Data) -> Learnt:
-        return Learnt(_state_of(self._curve_within(cells, _reach(data))), UNTOLD)
-
     def _learnt_within(self, cells: FineCells, reach: float) -> Learnt:
-        found = self._curve_within(cells, reach)
-        stack = PieceStack([found.knots], [found.pieces], np.zeros(1, dtype=np.int64))
-        losses = cell_losses(cells, stack.answers(cells.scores[:, None])[:, 0])
-        return Learnt(_state_of(found), FitReport(found.iterations, found.converged, "nll", *losses))
-
-    def _curve_within(self, cells: FineCells, reach: float) -> Curve:
         held = clipped(cells, self.clip)
         low = max(min(reach, float(held.scores[0])), -self.clip)
         high = min(max(-reach, float(held.scores[-1])), self.clip)
         found = self._curve(held, low, high)
         if not np.isfinite(found.pieces).all():  # what no solver step can leave, but a user must never get
             raise InvalidInput(f"{type(self).__name__} found no finite curve", seen=f"{cells.count} distinct scores")
-        return found
+        stack = PieceStack([found.knots], [found.pieces], np.zeros(1, dtype=np.int64))
+        losses = cell_losses(cells, stack.answers(cells.scores[:, None])[:, 0])
+        state = {"knots_": found.knots, "pieces_": found.pieces, **found.state}
+        return Learnt(state, FitReport(found.iterations, found.converged, "nll", *losses))
 
     def _stacked(self, maps: list[BinaryMap], groups: Integers, dtype: Any) -> PieceStack:
         fitted = [m for m in maps if isinstance(m, PieceMap)]
@@ -123,10 +115,6 @@ class PieceStack(Stack):
 def _reach(data: Data) -> float:
     """Return the log-odds of 1/(2nK), which the rows cannot tell from what is beyond."""
     return float(-np.log(2.0 * data.n_classes * max(data.total_weight, data.n)))
-
-
-def _state_of(found: Curve) -> dict[str, Any]:
-    return {"knots_": found.knots, "pieces_": found.pieces, **found.state}
 
 
 def clipped(cells: FineCells, clip: float) -> FineCells:

@@ -40,11 +40,6 @@ class CellMap(BinaryMap):
     def _has_folds(self) -> bool:
         return True
 
-    def _learnt_untold(self, cells: FineCells, data: Data) -> Learnt:
-        """Learn from the cells of two classes for a map whose own losses nobody asks for."""
-        (learnt,) = self._learn_cells(iter([cells]), data, SECOND)
-        return learnt
-
     def _learn(self, data: Data, groups: Integers) -> list[Learnt]:
         asked = np.array_equal(groups, SECOND) and not (data.in_memory and data.one_score is None)
         parts = _in_folds(data) if asked else None  # where they cost as little as the cells of all rows
@@ -57,7 +52,7 @@ class CellMap(BinaryMap):
         if parts is None:
             return super()._judged(report, data)
         rest = _without_first(data, parts)
-        (fitted,) = self._copies([self._learnt_untold(parts.rest, rest)])
+        (fitted,) = self._copies(self._learn_cells(iter([parts.rest]), rest, SECOND))
         return judged(report, _compared(parts, fitted, data.dtype), rest.total_weight)
 
     def _fit_groups_apart(self, data: Data, groups: Integers) -> tuple[list[BinaryMap], list[BinaryMap]]:

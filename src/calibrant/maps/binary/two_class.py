@@ -48,10 +48,6 @@ class TwoClassMap(BinaryMap):
         """Those of the calibrator."""
         return self.calibrator.traits
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self.calibrator._check_parameters()
-
     def _learn(self, data: Data, groups: Integers) -> list[Learnt]:
         learnt: list[Learnt] = []
         for batch in _batches(data.n, groups):

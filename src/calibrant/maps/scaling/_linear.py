@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ...arrays import softmax
+from ...declared import attribute, declared
 from ...fits.evidence import Fitted, fit_by_evidence, fit_with, only_start
 from ...fits.judge import estimate
 from ...fits.path import Choice, choose, with_choice
@@ -27,6 +27,7 @@ STRENGTH = AnyOf(OneOf("evidence", "cv"), AMOUNT)
 _PARTS = 3  # slopes, weights between classes, intercepts
 
 
+@declared
 class LinearScaling(LinearMap):
     """p = softmax(u + D x + b) with u = log softmax(z / T): D = 0 and b = 0 is temperature scaling.
 
@@ -38,20 +39,13 @@ class LinearScaling(LinearMap):
 
     _full: ClassVar[bool]
     _centred: ClassVar[bool]
-    _constraints: ClassVar[Mapping[str, Any]] = {"strength": STRENGTH}
-    _state: ClassVar[Mapping[str, Any]] = {
-        "temperature_": TEMPERATURE,
-        "floor_": Number(-1e4, 0),
-        "strength_": Values("parts", low=0, high=np.inf, finite=False),
-        "weights_": Values("K", "K"),
-        "intercept_": Values("K"),
-    }
-    _learnt = ("temperature_", "weights_", "intercept_")
-    strength: Any
-    intercepts: str = "average"
-    temperature_: float
-    floor_: float
-    strength_: Array
+    strength = "evidence"
+    intercepts = "average"
+    temperature_: float = attribute(TEMPERATURE, counted=True)
+    floor_: float = attribute(Number(-1e4, 0))
+    strength_: Array = attribute(Values("parts", low=0, high=np.inf, finite=False))
+    weights_: Array = attribute(Values("K", "K"), counted=True)
+    intercept_: Array = attribute(Values("K"), counted=True)
 
     @property
     def _steep(self) -> bool:

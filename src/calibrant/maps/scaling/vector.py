@@ -9,7 +9,7 @@ from ...fits.priors import Prior, ridge
 from ...invariants import Values
 from ...traits import Traits
 from ...types import Array
-from ._linear import LinearScaling
+from ._linear import STRENGTH, LinearScaling
 
 
 @declared
@@ -52,7 +52,7 @@ class VectorScaling(LinearScaling):
     _traits = Traits("scaling", "nothing", "each class", "2K")
     _full = False
     _centred = False
-    strength: Any = parameter(default="evidence")
+    strength: Any = parameter(STRENGTH, default="evidence")
     weights_: Array = attribute(Values("K"))
 
     def _prior(self, k: int) -> Prior:
