@@ -99,7 +99,7 @@ SCORES: dict[str, tuple[str, bytes, int, str]] = {
     "probabilities called logits": ("a.npz", _npz(logits=P, labels=Y), DATA, "announced as logits"),
     "logits called probabilities": ("a.npz", _npz(probs=Z, labels=Y), DATA, "announced as probabilities"),
     "scores and labels swapped": ("a.npz", _npz(logits=Y, labels=Z), DATA, "a.npz"),
-    "one-hot labels": ("a.npz", _npz(logits=Z, labels=np.eye(3)[Y]), DATA, "argmax"),
+    "one-hot labels": ("a.npz", _npz(logits=Z, labels=np.eye(3)[Y]), DATA, "write the number of the class"),
     "labels too few": ("a.npz", _npz(logits=Z, labels=Y[:-1]), DATA, "60 and 59"),
     "labels off by one": ("a.npz", _npz(logits=Z, labels=np.where(Y == 0, 3, Y + 1)), DATA, "does not fit"),
     "labels negative": ("a.npz", _npz(logits=Z, labels=Y - 5 * (np.arange(60) == 2)), DATA, "does not fit"),
