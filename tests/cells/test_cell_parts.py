@@ -235,23 +235,11 @@ def test_saving_after_every_row_loses_no_row(rng):
     np.testing.assert_allclose(state.table[0], whole.table[0], atol=1e-6)
 
 
-def test_tables_of_earlier_versions_are_moved_to_the_grid_of_today(rng):
-    edges = np.union1d(np.sin(np.arange(513) * (np.pi / 1024)) ** 2, np.arange(16) / 15)  # their grid
-    given = drawn(rng, 3000, "no").take(np.arange(4, 3000))
-    at = np.clip(np.searchsorted(edges, given.scores, "right") - 1, 0, len(edges) - 2)
-    sums = [np.bincount(at, part) for part in (np.ones(given.n), given.scores, given.outcomes)]
-    weight, scored, happened = (part[sums[0] > 0] for part in sums)
-    table = [(scored / weight).tolist(), weight.tolist(), happened.tolist(), weight.tolist()]
-    found = SummedCells.from_dict({"table": table, "exact": False, "bins": 15})
-    now = summed(given)
-    assert not found.exact
-    for many in (grid(0, 15), grid(0, 5)):
-        np.testing.assert_allclose(binned_classes([found], many), binned_classes([now], many), rtol=1e-9, atol=1e-9)
-    bins = SummedCells.from_dict({"table": table, "exact": False, "bins": 15}, 15, 0)
-    np.testing.assert_allclose(bins.table, summed(given, 15, 0).table, rtol=1e-9)
-    few = SummedCells.from_dict({"table": [[0.2, 0.7], [3, 4], [1, 2], [3, 4]], "exact": True, "bins": 15})
-    assert few.exact
-    assert few.table.tolist() == [[0.2, 0.7], [3, 4], [1, 2], [3, 4]]
+def told_of(score=0.5, weight=2.0, happened=1.0, squares=4.0, bins=15):
+    """What one cell tells; its rows are (Σw)² / Σw²."""
+    rows = weight * weight / squares if squares else float("inf")
+    lists = {"scores": [score], "weights": [weight], "happened": [happened], "rows": [rows], "counts": False}
+    return {"grid": [CELLS, bins], **lists}
 
 
 FORGED = {
@@ -319,45 +307,39 @@ def test_cells_of_all_classes_are_binned_as_each_by_itself(rng):
 
 @pytest.mark.parametrize("squares", [4.1, 0.0, 1e-100])
 def test_summed_cells_cannot_be_worth_less_than_a_row_or_more_than_all(squares):
-    table = [[0.5], [2.0], [1.0], [squares]]
     with pytest.raises(CalibrantError, match="no table of summed cells"):
-        SummedCells.from_dict({"table": table, "exact": True, "bins": 15})
-    fine = {"table": [[0.5], [2.0], [1.0], [4.0]], "exact": True, "bins": 15}
-    assert SummedCells.from_dict(fine).pairs.rows == pytest.approx(1.0)
+        SummedCells.from_dict(told_of(squares=squares))
+    assert SummedCells.from_dict(told_of()).pairs.rows == pytest.approx(1.0)
 
 
 LIMITS = {
-    "a weight": (1, (1.1e-100, 0.9e100), (1e-100, 1e100, 0.0, -1.0)),
-    "a score": (0, (-1e-6, 0.0, 1.0, 1 + 1e-6), (-2e-6, 1 + 2e-6, np.nan)),
-    "events": (2, (0.0, 2.0, 2 * (1 + 1e-6)), (-1e-9, 2 * (1 + 2e-6))),
+    "weight": ((1.1e-100, 0.9e100), (1e-100, 1e100, 0.0, -1.0)),
+    "score": ((-1e-6, 0.0, 1.0, 1 + 1e-6), (-2e-6, 1 + 2e-6, np.nan)),
+    "happened": ((0.0, 2.0, 2 * (1 + 1e-6)), (-1e-9, 2 * (1 + 2e-6))),
 }
 
 
 @pytest.mark.parametrize("name", LIMITS)
 def test_summed_cells_are_taken_to_their_limits_and_refused_beyond(name):
-    place, good, bad = LIMITS[name]
-    for values, fine in ((good, True), (bad, False)):
-        for value in values:
-            table = [[0.5], [2.0], [1.0], [4.0]]
-            table[place] = [value]
-            if name == "a weight":
-                table[2:] = [[0.0], [value * value]]
-            told = {"table": table, "exact": True, "bins": 15}
-            if fine:
-                assert SummedCells.from_dict(told).table[place, 0] == value
-                continue
-            with pytest.raises(CalibrantError, match="no table of summed cells"):
-                SummedCells.from_dict(told)
+    good, bad = LIMITS[name]
+    for value in (*good, *bad):
+        told = told_of(**{name: value})
+        if name == "weight":
+            told = {**told, "happened": [0.0], "rows": [1.0]}
+        if value in good:
+            assert SummedCells.from_dict(told).table[["score", "weight", "happened"].index(name), 0] == value
+            continue
+        with pytest.raises(CalibrantError, match="no table of summed cells"):
+            SummedCells.from_dict(told)
 
 
 @pytest.mark.parametrize(("bins", "good"), [(0, False), (1, True), (10**6, True), (10**6 + 1, False), (15.0, False)])
 def test_summed_cells_have_a_number_of_bins(bins, good):
-    told = {"table": [[0.5], [2.0], [1.0], [4.0]], "exact": False, "bins": bins}
     if good:
-        assert SummedCells.from_dict(told).bins == bins
+        assert SummedCells.from_dict(told_of(bins=bins)).bins == bins
         return
     with pytest.raises(CalibrantError, match="no table of summed cells"):
-        SummedCells.from_dict(told)
+        SummedCells.from_dict(told_of(bins=bins))
 
 
 def test_a_logistic_fit_of_one_number_is_its_log_odds():

@@ -10,7 +10,7 @@ import calibrant
 from calibrant import metrics
 from calibrant.cells.edges import mass_bounds
 from calibrant.cells.pairs import Pairs, rows_of
-from calibrant.cells.summed import SummedCells
+from calibrant.cells.summed import CELLS, SummedCells
 from calibrant.errors import FileProblem
 from calibrant.metrics.inference.cumulative_test import range_pvalue
 from calibrant.metrics.inference.planning import calibration_error_bound
@@ -94,10 +94,10 @@ def test_bins_of_equal_mass_begin_at_a_group_once():
 
 @pytest.mark.parametrize("bins", [0, -1, 10**7, 2.5, "many"])
 def test_cells_of_a_senseless_number_of_bins_are_refused(bins):
-    told = {"table": [[0.5], [2.0], [1.0], [2.0]], "exact": True, "bins": 15}
+    told = {"grid": [CELLS, 15], "scores": [0.5], "weights": [2.0], "happened": [1.0]}
     assert SummedCells.from_dict(told).bins == 15
     with pytest.raises(FileProblem):
-        SummedCells.from_dict(told | {"bins": bins})
+        SummedCells.from_dict(told | {"grid": [CELLS, bins]})
 
 
 @pytest.mark.parametrize("x", [0.7, 0.9, 1.5, 2.9, 3.1, 4.0])

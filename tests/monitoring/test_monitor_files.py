@@ -2,7 +2,6 @@
 
 import copy
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -68,16 +67,6 @@ def test_a_monitor_of_three_groups_has_eight_kilobytes(tmp_path):
     assert len(json.dumps(monitor.to_dict()["streams"])) <= 4 * 1600
 
 
-def test_monitors_of_format_1_go_on():
-    """Written by version 0.2.0: `fed(4, groups=False)`."""
-    path = Path(__file__).parent / "monitor-format-1.json"
-    again, monitor = Monitor.load(path), fed(4, groups=False)
-    assert json.loads(path.read_text())["format"] == 1
-    assert again.log_e == pytest.approx(monitor.log_e, abs=1e-12)
-    again, monitor = (each.update([1, 0, 1], [0.2, 0.3, 0.1]) for each in (again, monitor))
-    assert again.to_dict() == monitor.to_dict()
-
-
 def test_a_new_monitor_can_be_saved(tmp_path):
     Monitor(classes=["no", "yes"]).save(tmp_path / "s.json")
     assert Monitor.load(tmp_path / "s.json").update(["yes"], [0.5]).batches == 1
@@ -129,7 +118,7 @@ def test_forged_states_are_refused_even_with_a_newdigest_of(name):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", "null", "[" * 100_000, '{"kind": "calibrant monitor", "format": 3}', "NaN", "\x00\xff"]
+    "text", ["", "[]", "{}", "null", "[" * 100_000, '{"kind": "calibrant monitor", "format": 1}', "NaN", "\x00\xff"]
 )
 def test_other_files_are_refused(text, tmp_path):
     path = tmp_path / "state.json"

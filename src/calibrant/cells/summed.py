@@ -117,12 +117,9 @@ class SummedCells:
 
     @classmethod
     def from_dict(cls, given: dict[str, Any], bins: int | None = None, cells: int = CELLS) -> SummedCells:
-        """Return what `to_dict` told, on this grid; what it cannot have told is refused.
-
-        Earlier versions told a table of up to 512 cells, which is moved to the grid by its mean scores.
-        """
+        """Return what `to_dict` told, on this grid; what it cannot have told is refused."""
         with reading_state("table of summed cells"):
-            return _from_table(given, bins, cells) if "table" in given else _from_lists(given, bins, cells)
+            return _from_lists(given, bins, cells)
 
 
 class _OnGrid(SummedCells):
@@ -237,17 +234,6 @@ def _from_lists(given: dict[str, Any], bins: int | None, cells: int) -> SummedCe
     sums = np.zeros((4, len(edges) - 1))
     sums[:, first : first + len(places)] = weight, weight * (low + places / _PLACES * (high - low)), happened, squares
     return _OnGrid(sums, bins, cells, counts)
-
-
-def _from_table(given: dict[str, Any], bins: int | None, cells: int) -> SummedCells:
-    """Return cells as they were told before there was a grid of few: mean scores, weights, events and squares."""
-    table = np.array(given["table"], dtype=np.float64).reshape(4, -1)
-    score, weight, happened, squares = table
-    _need(bool(np.isfinite(table).all() and (np.diff(score) >= 0).all()))
-    _need(bool(((score >= -_ROUNDED) & (score <= 1 + _ROUNDED)).all()))
-    _check_sums(weight, happened, squares)
-    _need(_are_bins(given["bins"]) and type(given["exact"]) is bool)
-    return _joined(table, given["bins"] if bins is None else bins, cells, np.array_equal(weight, squares))
 
 
 def _check_sums(weight: Array, happened: Array, squares: Array) -> None:

@@ -37,7 +37,6 @@ MOST_CLASSES = 20
 MOST_GROUPS = 1000  # groups of rows that come in blocks: each keeps cells of its own
 MOST_DRAWS = 200_000_000  # rows that all resamples together stand for, in memory or summed in cells
 FORMAT = 2
-KNOWN = (1, FORMAT)  # a state of the first has tables of up to 512 cells, which are moved to the grid of today
 _BY_CELL = ("scores", "outcomes", "weights", "draws")
 
 
@@ -271,9 +270,9 @@ class Measuring:
     def from_dict(cls, given: dict[str, Any]) -> Measuring:
         """Return the state that `to_dict` told; what it cannot have told is refused."""
         with reading_state("state of a measurement"):
-            if given.get("format") not in KNOWN:
+            if given.get("format") != FORMAT:
                 seen = repr(given)[:80]
-                raise InvalidInput("this is no state of a measurement", seen=seen, allowed=f"format 1 to {FORMAT}")
+                raise InvalidInput("this is no state of a measurement", seen=seen, allowed=f"format {FORMAT}")
             made = cls(**given["settings"])
             if given["summary"] is not None:
                 made.summary = CellForecasts.from_dict(given["summary"], made.settings.bins, made.settings.cells)

@@ -21,7 +21,6 @@ from .views.forecasts import in_known_order
 from .views.thresholds import Threshold
 
 FORMAT = 2
-KNOWN = (1, FORMAT)  # a state of the first has tables of up to 512 cells, which are moved to the grid of today
 _PARTS: dict[str, Any] = {"bins": BinSums, "cells": GroupCells, "moments": Moments}
 
 
@@ -106,10 +105,8 @@ class State:
     def from_dict(cls, given: dict[str, Any]) -> State:
         """Return the state that `to_dict` told; what it cannot have told is refused."""
         with reading_state("state of a metric"):
-            if given.get("format") not in KNOWN or given.get("metric") not in TABLE:
-                raise InvalidInput(
-                    "this is no state of a metric", seen=repr(given)[:80], allowed=f"format 1 to {FORMAT}"
-                )
+            if given.get("format") != FORMAT or given.get("metric") not in TABLE:
+                raise InvalidInput("this is no state of a metric", seen=repr(given)[:80], allowed=f"format {FORMAT}")
             cells = given.get("cells", CELLS)
             made = state(given["metric"], cells=cells, **given["options"])
             if given["part"] is None:

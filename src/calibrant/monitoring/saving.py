@@ -24,7 +24,6 @@ from .streams import stream_from, stream_to
 from .trail import MOST, Segment, Trail
 
 FORMAT = 2
-KNOWN = (1, FORMAT)  # the first wrote every number in full, and the trail in 60 lines
 MOST_BYTES = 50_000_000  # far more than any monitor has; a larger file is none
 KIND = "calibrant monitor"
 
@@ -85,25 +84,25 @@ def state_from(document: Any) -> State:
     """Return the state of a document; raise where no monitor could have written it."""
     if not isinstance(document, dict) or document.get("kind") != KIND:
         raise FileProblem("this is no saved monitor", seen=type(document).__name__, allowed=f'"kind": "{KIND}"')
-    if document.get("format") not in KNOWN:
+    if document.get("format") != FORMAT:
         raise FileProblem(
             "this monitor was saved in a format that is not known",
             seen=repr(document.get("format"))[:40],
-            allowed=f"1 to {FORMAT}",
+            allowed=str(FORMAT),
             hint="a newer version of calibrant may read it",
         )
     body = {key: value for key, value in document.items() if key not in ("kind", "format", "digest")}
     try:
         if digest_of(json.loads(json.dumps(body))) != document.get("digest"):
             raise FileProblem("this monitor was changed after it was saved: its digest does not fit")
-        return _state(body, document["format"])
+        return _state(body)
     except CalibrantError as error:
         raise FileProblem(error.what, seen=error.seen, allowed=error.allowed, hint=error.hint) from error
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError, RecursionError) as error:
         raise FileProblem("this is no whole monitor", seen=f"{type(error).__name__}: {error}"[:100]) from error
 
 
-def _state(body: dict[str, Any], version: int) -> State:
+def _state(body: dict[str, Any]) -> State:
     known = {part.name for part in fields(Settings)}
     given = dict(body["settings"])
     need(set(given) == known, "its settings are not those of a monitor")
@@ -114,7 +113,7 @@ def _state(body: dict[str, Any], version: int) -> State:
     for entry in body["streams"]:
         name = text(entry["name"])
         need(name not in state.streams, "it has a stream twice")
-        state.streams[name] = stream_from(entry, settings, state.batches, version)
+        state.streams[name] = stream_from(entry, settings, state.batches)
         state.shares[name] = number(entry["share"], 0.0, 1.0)
     need(not state.streams or next(iter(state.streams)) == MAIN, "its first stream is not all rows")
     need(sum(state.shares.values()) <= 1 + 1e-9, "the shares of its streams exceed 1")
@@ -123,7 +122,7 @@ def _state(body: dict[str, Any], version: int) -> State:
     need(body["grouped"] in (None, True, False), "grouped is no truth value")
     state.grouped = body["grouped"]
     state.trail = Trail([_segment(entry) for entry in body["trail"]])
-    need(len(state.trail.segments) <= (60 if version == 1 else MOST), "its trail is too long")
+    need(len(state.trail.segments) <= MOST, "its trail is too long")
     need(sum(s.batches for s in state.trail.segments) == state.batches, "its trail has other batches than it says")
     state.highest = number(body["highest"], 0.0)
     state.alarm = None if body["alarm"] is None else _alarm(body["alarm"], state)
@@ -137,12 +136,9 @@ def _state(body: dict[str, Any], version: int) -> State:
 
 
 def _segment(entry: Any) -> Segment:
-    if len(entry) == 5:
-        batches, labels, rows, figures, log_e = entry
-        first, last = labels * (3 - len(labels))
-        figures = [rows, *figures] if len(figures) == 4 else figures
-    else:  # as format 1 has it
-        batches, first, last, rows, *figures, log_e = entry
+    batches, labels, rows, figures, log_e = entry
+    first, last = labels * (3 - len(labels))
+    figures = [rows, *figures] if len(figures) == 4 else figures
     weight, observed, expected, variance, squares = (number(v, 0.0) for v in figures)
     known = None if log_e is None else number(log_e)
     told = count(batches), text(first), text(last), count(rows)

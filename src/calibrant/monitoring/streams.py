@@ -32,9 +32,10 @@ def stream_to(stream: Stream) -> dict[str, Any]:
     counts = stream.log_m >= joins - NOTHING if stream.starts.keeps_the_rest else np.isfinite(stream.log_m)
     money = zip(stream.log_m[later], counts[later], strict=True)
     reached = np.flatnonzero(stream.best > 0)
+    *sums, ratios = (getattr(stream.total, part.name) for part in fields(Sums))
     return {
         "born": stream.born,
-        "total": [*(short(value, 10) for value in stream.total.plain()[:-1]), _steps(stream.total.log_ratios)],
+        "total": [*(short(value, 10) for value in sums), _steps(ratios)],
         "money": [[v if known else None for v, known in zip(_steps(m), kept, strict=True)] for m, kept in money],
         "lately": [[int(j), short(float(stream.best[j]), 5), int(stream.since[j])] for j in reached],
     }
@@ -46,16 +47,12 @@ def _steps(logs: Array) -> list[int]:
     return np.floor(known * STEPS + _WRITTEN).astype(np.int64).tolist()
 
 
-def stream_from(entry: dict[str, Any], settings: Settings, batches: int, version: int) -> Stream:
+def stream_from(entry: dict[str, Any], settings: Settings, batches: int) -> Stream:
     """Return the stream that was told, or raise where no monitor could have."""
     found = Stream.new(settings.alternatives, settings.starts, count(entry["born"]))
     need(1 <= found.born <= batches, "a stream began in a batch not yet seen")
-    return _in_full(found, entry, settings, batches) if version == 1 else _in_short(found, entry, batches)
-
-
-def _in_short(found: Stream, entry: dict[str, Any], batches: int) -> Stream:
     j = len(found.alternatives)
-    found.total = _sums(entry["total"], j, STEPS)
+    found.total = _sums(entry["total"], j)
     decays = np.array(found.starts.decays)
     with np.errstate(divide="ignore"):
         found.log_u = np.log(decays) * (batches - found.born + 1)
@@ -72,25 +69,7 @@ def _in_short(found: Stream, entry: dict[str, Any], batches: int) -> Stream:
     return found
 
 
-def _in_full(found: Stream, entry: dict[str, Any], settings: Settings, batches: int) -> Stream:
-    """Return a stream of format 1."""
-    j, parts = len(settings.alternatives), len(settings.starts.decays)
-    found.total = _sums(entry["total"], j, 1)
-    found.log_m = np.array([logs(part, j) for part in entry["log_m"]])
-    found.log_u = logs(entry["log_u"], parts)
-    need(found.log_m.shape == (parts, j), "a stream has another size than its settings say")
-    need(bool((found.log_u <= 1e-12).all()), "a stream has more money than one unit")
-    found.best = array(entry["best"], j)
-    found.since = np.array([count(item) for item in entry["since"]], dtype=np.int64)
-    need(found.since.shape == (j,) and bool((found.since <= batches).all()), "a change began in a batch not yet seen")
-    if settings.promise == "lifetime":
-        first = found.log_m[0]  # all money of this part is on since the stream began
-        fits = np.isneginf(first).all() or np.allclose(first, found.total.log_ratios, rtol=1e-9, atol=1e-6)
-        need(bool(fits), "a stream's evidence contradicts its sums")
-    return found
-
-
-def _sums(values: Any, j: int, steps: int) -> Sums:
+def _sums(values: Any, j: int) -> Sums:
     need(isinstance(values, list) and len(values) == len(fields(Sums)), "sums have another number of parts")
     rows, *middle, impossible, ratios = values
     weight, observed, expected, variance, squares, proxy = (number(v, 0.0) for v in middle)
@@ -98,4 +77,4 @@ def _sums(values: Any, j: int, steps: int) -> Sums:
     need(max(observed, expected, squares) <= weight + near, "more was observed or expected than there were rows")
     need(variance <= weight / 4 + near and proxy <= weight / 4 + near, "its variance is above that of even odds")
     told = weight, observed, expected, variance, squares, proxy
-    return Sums(count(rows), *told, count(impossible), array(ratios, j) / steps)
+    return Sums(count(rows), *told, count(impossible), array(ratios, j) / STEPS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 
@@ -51,10 +50,6 @@ class Sums:
     def nothing(cls, alternatives: int) -> Sums:
         """Return the sums of no rows."""
         return cls(0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0, np.zeros(alternatives))
-
-    def plain(self) -> list[Any]:
-        """Return the sums as JSON has them."""
-        return [*(getattr(self, part.name) for part in fields(Sums)[:-1]), self.log_ratios.tolist()]
 
 
 def sums_of(
