@@ -8,7 +8,6 @@ from importlib import import_module
 from pathlib import Path
 
 import calibrant
-from calibrant.cli.reference import reference
 from calibrant.registry import entries
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -77,6 +76,7 @@ def api() -> str:
 
 if __name__ == "__main__":
     import stub  # needs nanobind, and the core as it is built
+    from commands_page import reference
 
     MAPS.write_text(with_table(MAPS.read_text(encoding="utf-8")), encoding="utf-8")
     COMMANDS.write_text(reference(), encoding="utf-8")

@@ -4,10 +4,10 @@ import warnings
 
 import numpy as np
 import pytest
+from zoo import hostile_problems
 
 from calibrant import CalibrantError, CalibrationWarning, make
 from calibrant.registry import names
-from calibrant.testing.zoo import hostile_problems
 
 ZOO = list(hostile_problems())
 MAPS = [name for name in names() if name not in ("kcal", "kcal-linear")]  # which see embeddings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from .main import COMMANDS, EXIT_CODES, program
+from calibrant.cli.main import COMMANDS, EXIT_CODES, program
 
 _FILES = """## Files
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..types import Array, Floats, Integers
+from calibrant.types import Array, Floats, Integers
 
 
 @dataclass(frozen=True, eq=False)
