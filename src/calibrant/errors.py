@@ -61,6 +61,25 @@ class MissingExtra(CalibrantError, ImportError):
 
 
 @contextmanager
+def blamed(
+    what: str,
+    *kinds: type[Exception],
+    problem: type[CalibrantError] = FileProblem,
+    most: int = 200,
+    allowed: str = "",
+    hint: str = "",
+) -> Iterator[None]:
+    """Let exceptions of these kinds become a problem of ours, with at most so many letters of what they say as seen."""
+    try:
+        yield
+    except CalibrantError:
+        raise
+    except kinds as error:
+        seen = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise problem(what, seen=seen[:most], allowed=allowed, hint=hint) from error
+
+
+@contextmanager
 def reading_state(what: str) -> Iterator[None]:
     """Refuse plain values that nothing of ours has written: whatever goes wrong while they are read means them."""
     try:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
-from ..errors import FileProblem, InvalidInput, MissingExtra
+from ..errors import FileProblem, InvalidInput, MissingExtra, blamed
 from ..validation import BFLOAT16_ROUNDING, as_array
 from .atomic import read_bytes
 from .pieces import Found, Names, Piece, named_pieces
@@ -23,17 +23,13 @@ from .roles import role_of
 
 def read_npz(file: BinaryIO, path: str, names: Names) -> Found:
     """Read the keys of an .npz file that play a role."""
-    try:
+    with blamed(f"{path} is not an .npz file, or is damaged", Exception):  # names that are no text, and much else
         archive = zipfile.ZipFile(file)
         keys = [name[:-4] for name in archive.namelist() if name.endswith(".npy")]
-    except Exception as error:  # of names that are no text, of places outside the file and of much else
-        raise FileProblem(f"{path} is not an .npz file, or is damaged", seen=str(error)[:200]) from error
 
     def load(key: str) -> NDArray[Any]:
-        try:
+        with blamed(f"{path}: {key} cannot be unpacked", Exception):  # encrypted, or not where it is said to be
             member = archive.open(f"{key}.npy")
-        except Exception as error:  # encrypted, packed in an unknown way, or not where it is said to be
-            raise FileProblem(f"{path}: {key} cannot be unpacked", seen=f"{error}"[:200]) from error
         with member:
             return _read_array(member, f"{path}: {key}")
 
@@ -75,14 +71,9 @@ def read_npy(file: BinaryIO, path: str, names: Names) -> Found:
     role, part = said if said is not None else ("scores", "")
     pieces = [Piece(Path(path).name, role if names.scores is None else "scores", part, _read_array(file, path))]
     if names.labels is not None:
-        pieces.append(
-            Piece(
-                Path(names.labels).name,
-                "labels",
-                part,
-                _read_array(io.BytesIO(read_bytes(names.labels, pipes=True)), str(names.labels)),
-            )
-        )
+        labels = read_bytes(names.labels, pipes=True)
+        array = _read_array(io.BytesIO(labels), str(names.labels))
+        pieces.append(Piece(Path(names.labels).name, "labels", part, array))
     return Found(pieces, [piece.key for piece in pieces])
 
 
@@ -90,10 +81,9 @@ def read_safetensors(file: BinaryIO, path: str, names: Names) -> Found:
     """Read the tensors of a .safetensors file that play a role."""
     from safetensors import SafetensorError, deserialize
 
-    try:
+    damage = (SafetensorError, ValueError, TypeError, KeyError, OverflowError)
+    with blamed(f"{path} is not a .safetensors file, or is damaged", *damage):
         tensors = dict(deserialize(file.read()))
-    except (SafetensorError, ValueError, TypeError, KeyError, OverflowError) as error:
-        raise FileProblem(f"{path} is not a .safetensors file, or is damaged", seen=str(error)[:200]) from error
 
     def load(key: str) -> NDArray[Any]:
         kind, shape, data = (tensors[key][name] for name in ("dtype", "shape", "data"))

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import FileProblem, InvalidInput, MissingExtra, import_extra
+from ..errors import FileProblem, InvalidInput, blamed, import_extra
 from .pieces import Found, Names
 from .tables import Table, table_pieces
 
@@ -36,14 +36,9 @@ def read_arrow(file: BinaryIO, path: str, names: Names) -> Found:
 
 
 def _read(path: str, names: Names, load: Callable[[], Any]) -> Found:
-    try:
+    with blamed(f"{path} is damaged, or not what its name says", Exception):  # pyarrow's are of many types
         table = load()
         table.validate(full=True)  # what a damaged file says of its own memory is checked before it is followed
-    except MissingExtra:
-        raise
-    except Exception as error:  # pyarrow's errors are of many types, all of them mean the file
-        raise FileProblem(f"{path} is damaged, or not what its name says", seen=str(error)[:200]) from error
-
     return table_pieces(arrow_table(path, table), names)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ..errors import FileProblem, InvalidInput
+from ..errors import FileProblem, InvalidInput, blamed
 
 
 @contextlib.contextmanager
@@ -21,15 +21,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """
     check_target(path)
     target = Path(os.path.realpath(path))
-    try:
-        if target.exists() and not target.is_file():
-            with open(target, "wb") as out:
-                yield out
-            return
-        with _beside(target) as out:
+    with blamed(f"cannot write {path}", OSError):
+        is_other = target.exists() and not target.is_file()
+        with open(target, "wb") if is_other else _beside(target) as out:
             yield out
-    except OSError as error:
-        raise FileProblem(f"cannot write {path}", seen=error.strerror or str(error)) from error
 
 
 def check_path(path: Any) -> None:
@@ -41,14 +36,14 @@ def check_path(path: Any) -> None:
 def read_bytes(path: str | os.PathLike[str], most: int = -1, *, pipes: bool = False) -> bytes:
     """Return the first bytes of a file, or all: of no device, which has no end, and of a pipe on request alone."""
     check_path(path)
+    what = f"cannot read {path!s:.200}"
     try:
-        mode = os.stat(path).st_mode
-        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or (pipes and stat.S_ISFIFO(mode))):
-            raise FileProblem(f"cannot read {path!s:.200}", seen="no regular file", hint="copy it to a file first")
-        with open(path, "rb") as file:
-            return file.read(most)
-    except (OSError, UnicodeError) as error:  # half a character in a name
-        raise FileProblem(f"cannot read {path!s:.200}", seen=getattr(error, "strerror", None) or str(error)) from error
+        with blamed(what, OSError, UnicodeError):  # half a character in a name
+            mode = os.stat(path).st_mode
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or (pipes and stat.S_ISFIFO(mode))):
+                raise FileProblem(what, seen="no regular file", hint="copy it to a file first")
+            with open(path, "rb") as file:
+                return file.read(most)
     except MemoryError as error:
         raise FileProblem(f"{path!s:.200} is larger than the memory") from error
 
@@ -56,21 +51,14 @@ def read_bytes(path: str | os.PathLike[str], most: int = -1, *, pipes: bool = Fa
 def check_target(path: str | os.PathLike[str]) -> None:
     """Refuse a place that cannot be written to: before the work, not after it."""
     check_path(path)
-    try:
-        _check_target(path)
-    except (OSError, UnicodeError) as error:
-        seen = getattr(error, "strerror", None) or str(error)
-        raise FileProblem(f"cannot write {path!s:.200}", seen=seen) from error
-
-
-def _check_target(path: str | os.PathLike[str]) -> None:
-    target = Path(os.path.realpath(path))
-    if target.is_dir():
-        raise FileProblem(f"cannot write {path}", seen="a directory", hint="name a file inside it")
-    if not target.parent.is_dir():
-        raise FileProblem(f"cannot write {target}", seen=f"no directory {target.parent}", hint="create it first")
-    if target.exists() and not os.access(target, os.W_OK):
-        raise FileProblem(f"cannot write {target}", seen="the file is there and write-protected")
+    with blamed(f"cannot write {path!s:.200}", OSError, UnicodeError):
+        target = Path(os.path.realpath(path))
+        if target.is_dir():
+            raise FileProblem(f"cannot write {path}", seen="a directory", hint="name a file inside it")
+        if not target.parent.is_dir():
+            raise FileProblem(f"cannot write {target}", seen=f"no directory {target.parent}", hint="create it first")
+        if target.exists() and not os.access(target, os.W_OK):
+            raise FileProblem(f"cannot write {target}", seen="the file is there and write-protected")
 
 
 @contextlib.contextmanager

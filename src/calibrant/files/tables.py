@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, blamed
 from ..types import Array
 from .pieces import Found, Names, Piece, listed
 from .roles import SCORE_ROLES, part_name, role_of, score_prefix
@@ -240,7 +240,6 @@ def as_lists(path: str, column: str, items: list[Any], lines: Sequence[int] | No
         row = next(i for i, item in enumerate(items) if len(item) != len(items[0]))
         where = f"row {row}" if lines is None else f"line {lines[row]}"
         raise InvalidInput(f"{path}: column {column} has rows of different lengths", seen=where)
-    try:
+    what = f"{path}: column {column} must hold lists of numbers"
+    with blamed(what, TypeError, ValueError, problem=InvalidInput, most=80):
         return np.asarray(items, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"{path}: column {column} must hold lists of numbers", seen=str(error)[:80]) from error

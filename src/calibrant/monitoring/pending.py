@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import FileProblem, InvalidInput, reading_state
+from ..errors import FileProblem, InvalidInput, blamed, reading_state
 from ..parameters import Integer, is_one_of
 from ..validation import as_array
 from .monitor import Monitor
@@ -120,12 +120,9 @@ class Pending:
         for batch in self._batches:
             arrays = [None if part is None else part.tolist() for part in (batch.p, batch.groups, batch.weights)]
             batches.append([batch.label, batch.ids, *arrays, [list(pair) for pair in batch.outcomes.items()]])
-        try:
+        how: dict[str, Any] = {"problem": InvalidInput, "most": 80, "hint": "ids and labels as text"}
+        with blamed("what waits cannot be saved", TypeError, ValueError, **how):
             body = json.loads(json.dumps({"lost": self.lost, "batches": batches}, allow_nan=False))
-        except (TypeError, ValueError) as error:
-            raise InvalidInput(
-                "what waits cannot be saved", seen=str(error)[:80], hint="ids and labels as text"
-            ) from error
         if body["batches"] != batches:
             raise InvalidInput("what waits cannot be saved", seen="an id or label that JSON would change")
         write_document(path, {"kind": KIND, "format": FORMAT, "digest": digest_of(body), **body})

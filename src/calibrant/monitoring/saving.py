@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import CalibrantError, FileProblem
+from ..errors import CalibrantError, FileProblem, blamed
 from ..files.atomic import read_bytes, replacing
 from ..plain import plain
 from .changes import BETS, CELLS, Changes
@@ -40,11 +40,8 @@ def read_document(path: str | os.PathLike[str], most: int | None = MOST_BYTES) -
     data = read_bytes(path, -1 if most is None else most + 1)
     if most is not None and len(data) > most:
         raise FileProblem(f"{os.fspath(path)} is too large to be a saved monitor", seen=f"over {most:,} bytes")
-    try:
+    with blamed(f"{os.fspath(path)} is no saved monitor: it is not JSON", ValueError, RecursionError, most=80):
         return json.loads(data, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        words = str(error)[:80] or type(error).__name__
-        raise FileProblem(f"{os.fspath(path)} is no saved monitor: it is not JSON", seen=words) from error
 
 
 def _refuse_constant(name: str) -> Any:

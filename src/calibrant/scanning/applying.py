@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import FileProblem, InvalidInput
+from ..errors import FileProblem, InvalidInput, blamed
 from ..files.reading import ending
 from ..files.scanned import FileSource
 from ..passes.batch import Batch
@@ -87,15 +87,12 @@ def _write_files(source: FileSource, maps: tuple[Any, ...], to: Path, column: st
     _refuse_place(to, source.paths, names, is_room=is_room)
     work = to.absolute().parent / f".{to.name}.{secrets.token_hex(4)}.tmp"
     try:
-        work.mkdir()
-        tell_pass()
-        for path, name in zip(source.paths, names, strict=True):
-            _write_file(source, path, work / name, maps, column)
-        _put_in_place(work if is_room else work / to.name, to)
-    except OSError as error:
-        if isinstance(error, FileProblem):
-            raise
-        raise FileProblem(f"cannot write {to}", seen=error.strerror or str(error)) from error
+        with blamed(f"cannot write {to}", OSError):
+            work.mkdir()
+            tell_pass()
+            for path, name in zip(source.paths, names, strict=True):
+                _write_file(source, path, work / name, maps, column)
+            _put_in_place(work if is_room else work / to.name, to)
     finally:
         _remove(work)
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, blamed
 from ..files.event import event_named, happened, labels_known, refuse_unknown_event
 from ..passes import Block
 from ..passes.batch import Batch
@@ -265,10 +265,8 @@ def _look_at(batch: Batch, start: Reading, reading: Reading, wanted: Wanted, bef
     labels = label_values(batch)
     refuse_missing(labels, "labels")
     outcomes = reading.outcomes(batch)
-    try:
+    with blamed("labels of a batch cannot be put into an order", TypeError, problem=InvalidInput, most=80):
         distinct = np.unique(labels)
-    except TypeError as error:
-        raise InvalidInput("labels of a batch cannot be put into an order", seen=str(error)[:80]) from error
     dtype = np.promote_types(valid.logits.dtype, np.float32)
     block, zeros, smallest = None, np.zeros(4), np.inf
     if reading.classes is not None and _known(np.unique(outcomes), reading, start):

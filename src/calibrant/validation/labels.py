@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidInput, caution
+from ..errors import InvalidInput, blamed, caution
 from ..types import Integers
 from .arrays import as_array
 from .columns import order_of, refuse_twice, says_nothing, without_affixes
@@ -89,12 +89,9 @@ def as_groups(given: Any, n: int, name: str = "groups") -> tuple[Integers, NDArr
         if missing := [i for i, value in enumerate(array.tolist()) if _is_missing(value)]:
             raise InvalidInput(f"{name} has rows without a name", seen=f"row {missing[0]}")
         array = array.astype(str) if len({type(value) for value in array.tolist()}) > 1 else array
-    try:
+    how: dict[str, Any] = {"problem": InvalidInput, "most": 80, "allowed": "text or numbers"}
+    with blamed(f"{name} cannot be put into an order", TypeError, **how):
         names, places = np.unique(array, return_inverse=True)
-    except TypeError as error:
-        raise InvalidInput(
-            f"{name} cannot be put into an order", seen=str(error)[:80], allowed="text or numbers"
-        ) from error
     return places.astype(np.int64), names
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
-from ...errors import FileProblem, InvalidInput
+from ...errors import FileProblem, InvalidInput, blamed
 from ...passes.batch import Batch, Origin
 from ..assemble import chosen_scores
 from ..pieces import Names, Piece, named_pieces
@@ -50,10 +50,8 @@ class Stored:
             whole = np.memmap(self.path, self.dtype, "r", self.offset, self.shape, order="F")
             return np.ascontiguousarray(whole[first : first + count])
         shape = (count, *self.shape[1:])
-        try:
+        with blamed(f"{self.path} is cut short, or was changed meanwhile", OSError, ValueError, most=120):
             return np.memmap(self.path, self.dtype, "r", self.offset + first * width, shape)
-        except (OSError, ValueError) as error:
-            raise FileProblem(f"{self.path} is cut short, or was changed meanwhile", seen=str(error)[:120]) from error
 
     def _streamed(self, rows: int) -> Iterator[NDArray[Any]]:
         width = int(np.prod(self.shape[1:], dtype=np.int64)) * self.dtype.itemsize
@@ -76,21 +74,16 @@ def _fetched(window: NDArray[Any]) -> NDArray[Any]:
 
 def stored_npy(path: str) -> Stored:
     """Return what the header of a .npy file says."""
-    try:
-        with Path(path).open("rb") as file:
-            return _stored(file, path, Path(path).name, 0)
-    except OSError as error:
-        raise FileProblem(f"cannot read {path}", seen=error.strerror or str(error)) from error
+    with blamed(f"cannot read {path}", OSError), Path(path).open("rb") as file:
+        return _stored(file, path, Path(path).name, 0)
 
 
 def _stored(file: Any, path: str, key: str, begin: int, member: str = "") -> Stored:
-    try:
+    with blamed(f"{path}: {key} is not an array, or is damaged", ValueError, most=120):
         version = npy_format.read_magic(file)
         read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
         shape, fortran, dtype = read(file)
         offset = file.tell()
-    except ValueError as error:
-        raise FileProblem(f"{path}: {key} is not an array, or is damaged", seen=str(error)[:120]) from error
     if dtype.hasobject:
         raise FileProblem(
             f"{path}: {key} holds Python objects (a pickle), which could run any code; calibrant never loads them",
@@ -111,26 +104,22 @@ def npy_batches(path: str, names: Names, rows: int) -> Iterator[Batch]:
 
 def npz_batches(path: str, names: Names, rows: int) -> Iterator[Batch]:
     """Yield the batches of an .npz file."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = {name[:-4]: archive.getinfo(name) for name in archive.namelist() if name.endswith(".npy")}
-            roles = named_pieces(path, list(members), names)
-            own = {key: role for key, (role, part) in roles.items() if names.part is None or part == names.part}
-            pieces = [Piece(key, role, "", np.zeros(0)) for key, role in own.items() if role in SCORE_ROLES]
-            scores = chosen_scores(path, pieces, names)
-            if scores is None:
-                raise InvalidInput(f"{path} has no scores", seen=", ".join(members), hint="name the key: scores=…")
-            chosen = {"scores": scores.key}
-            for role in ("labels", "weights", "groups"):
-                found = [key for key, other in own.items() if other == role]
-                if len(found) > 1:
-                    raise InvalidInput(f"{path} has several {role}", seen=", ".join(found), hint="name one of them")
-                chosen |= {role: found[0]} if found else {}
-            arrays = {role: _member(archive, members[key], path, key) for role, key in chosen.items()}
-    except OSError as error:
-        raise FileProblem(f"cannot read {path}", seen=error.strerror or str(error)) from error
-    except zipfile.BadZipFile as error:
-        raise FileProblem(f"{path} is not an .npz file, or is damaged", seen=str(error)) from error
+    damaged = blamed(f"{path} is not an .npz file, or is damaged", zipfile.BadZipFile)
+    with blamed(f"cannot read {path}", OSError), damaged, zipfile.ZipFile(path) as archive:
+        members = {name[:-4]: archive.getinfo(name) for name in archive.namelist() if name.endswith(".npy")}
+        roles = named_pieces(path, list(members), names)
+        own = {key: role for key, (role, part) in roles.items() if names.part is None or part == names.part}
+        pieces = [Piece(key, role, "", np.zeros(0)) for key, role in own.items() if role in SCORE_ROLES]
+        scores = chosen_scores(path, pieces, names)
+        if scores is None:
+            raise InvalidInput(f"{path} has no scores", seen=", ".join(members), hint="name the key: scores=…")
+        chosen = {"scores": scores.key}
+        for role in ("labels", "weights", "groups"):
+            found = [key for key, other in own.items() if other == role]
+            if len(found) > 1:
+                raise InvalidInput(f"{path} has several {role}", seen=", ".join(found), hint="name one of them")
+            chosen |= {role: found[0]} if found else {}
+        arrays = {role: _member(archive, members[key], path, key) for role, key in chosen.items()}
     said = own[scores.key]
     yield from _side_by_side(arrays, path, rows, names.kind if said == "scores" else said)
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ...errors import CalibrantError, FileProblem, InvalidInput
+from ...errors import CalibrantError, FileProblem, InvalidInput, blamed
 from ...passes.batch import Batch, rows_in
 from ..pieces import Names
 from ..reading import ending
@@ -115,10 +115,8 @@ def file_source(given: Any, names: Names, bytes_a_batch: int, spill: Any = None)
 
 
 def _expanded(given: Any) -> Sequence[str]:
-    try:
+    with blamed(f"cannot read {given!s:.200}", OSError):  # a name too long, a directory that changes while it is read
         return _files(os.fspath(given))
-    except OSError as error:  # a name that is too long, a directory that changes while it is read
-        raise FileProblem(f"cannot read {given!s:.200}", seen=error.strerror or str(error)) from error
 
 
 def _files(text: str) -> Sequence[str]:

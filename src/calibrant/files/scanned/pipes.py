@@ -10,7 +10,7 @@ import weakref
 from pathlib import Path
 from typing import Any
 
-from ...errors import FileProblem
+from ...errors import blamed
 from ..reading import arriving, ending_by_content, stream_bytes
 
 
@@ -28,14 +28,12 @@ def copied(stream: Any, first: bytes = b"") -> tuple[str, Any]:
     held = _Held()
     path = Path(tempfile.mkdtemp(prefix="calibrant-"))
     weakref.finalize(held, shutil.rmtree, str(path), ignore_errors=True)
-    try:
+    with blamed("cannot copy the stream to a file", OSError):
         first = first or stream_bytes(stream, 1 << 16)
         target = path / f"input{ending_by_content(first)}"
         with contextlib.closing(stream), target.open("wb") as file:
             file.write(first)
             file.writelines(arriving(stream))
-    except OSError as error:
-        raise FileProblem("cannot copy the stream to a file", seen=error.strerror or str(error)) from error
     return str(target), held
 
 

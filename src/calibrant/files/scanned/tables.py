@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, TextIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import CalibrantError, FileProblem, InvalidInput
+from ...errors import InvalidInput, blamed
 from ...passes.batch import Batch, Origin
 from ...validation import says_nothing
 from ..arrow_tables import arrow_table, pyarrow_module
@@ -94,20 +94,16 @@ def _values(piece: Piece | None) -> NDArray[Any] | None:
 def arrow_batches(path: str, names: Names, rows: int, *, whole: bool = False) -> Iterator[Batch]:
     """Yield the batches of a .parquet, .arrow or .feather file; ``whole``: with the columns that play no role."""
     first = 0
-    try:
+    what = f"{path} is damaged, or not what its name says"
+    with (
+        blamed(f"cannot read {path}", OSError),
+        blamed(what, pyarrow_module(f"reading {path}", "pyarrow").ArrowException),
+    ):
         for part in _record_batches(path, names, rows, whole):
             part.validate(full=True)  # what a damaged file says of its own memory is checked before it is followed
             batch = batch_of_table(arrow_table(path, part, first), names, Origin(path, first))
             first += part.num_rows
             yield batch
-    except CalibrantError:
-        raise
-    except OSError as error:
-        raise FileProblem(f"cannot read {path}", seen=error.strerror or str(error)[:200]) from error
-    except Exception as error:  # pyarrow's errors are of many types, all of them mean the file
-        if not type(error).__module__.startswith("pyarrow"):
-            raise
-        raise FileProblem(f"{path} is damaged, or not what its name says", seen=str(error)[:200]) from error
 
 
 def record_batches(batches: Iterator[Any], name: str, names: Names, rows: int) -> Iterator[Batch]:
@@ -191,16 +187,13 @@ def text_batches(path: str, names: Names, rows: int) -> Iterator[Batch]:
     is_json = ".jsonl" in path.lower() or ".ndjson" in path.lower()
     make: Callable[[Any, str, Names, int], Iterator[tuple[Table, int]]] = _json_tables if is_json else _csv_tables
     try:
-        with _opened(path) as file:
+        with blamed(f"cannot read {path}", OSError, EOFError, zlib.error), _opened(path) as file:
             first = 0
             for table, count in make(file, path, names, rows):
                 yield batch_of_table(table, names, Origin(path, first))
                 first += count
     except UnicodeDecodeError as error:
         raise other_letters(path, error) from error
-    except (OSError, EOFError, zlib.error) as error:
-        seen = getattr(error, "strerror", None) or str(error)
-        raise FileProblem(f"cannot read {path}", seen=seen[:200]) from error
 
 
 @contextmanager
