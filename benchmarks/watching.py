@@ -24,9 +24,9 @@ from scipy.stats import beta, binom
 
 from calibrant.monitoring import Monitor
 from calibrant.monitoring.alternatives import Alternatives
-from calibrant.monitoring.budget import RESERVED
 from calibrant.monitoring.process import FROM_THE_START, LIFETIME, RUN_LENGTH, Starts
 from calibrant.monitoring.sequence import gap_bound
+from calibrant.monitoring.state import RESERVED
 
 Floats = NDArray[np.float64]
 ROOT = Path(__file__).resolve().parents[1]

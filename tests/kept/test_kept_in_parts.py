@@ -82,7 +82,7 @@ SAME = {  # where, which constant, how small, what is asked, and how close it mu
     "two classes": ("maps.binary.two_class", "_SMALL", (1, 100), lambda: fit("isotonic-s", "one event"), 1e-9),
     "groups of bins": ("maps.binary.binning", "_TOGETHER", (1, 3), lambda: fit("imax-cw"), 1e-9),
     "views": ("passes.view", "_COPIED", (1,), lambda: fit("vector"), 1e-5),
-    "held views": ("passes.engines.memory", "_HELD", (4000,), lambda: fit("irova-ts"), 1e-5),
+    "held views": ("passes.engines", "_HELD", (4000,), lambda: fit("irova-ts"), 1e-5),
     "densities": (
         *("maps.density", "_BLOCK", (1, 64)),
         lambda: fit("kcal-logits", "five rows"),

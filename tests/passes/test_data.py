@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from calibrant import TemperatureScaling
-from calibrant.passes import Block, Rows, in_memory, in_passes, in_stream
-from calibrant.passes.engines import memory
-from calibrant.passes.engines.stream import Stream
+from calibrant.passes import Block, Rows, engines, in_memory, in_passes, in_stream
+from calibrant.passes.engines import Stream
 from calibrant.passes.statistic import Largest, merge
 from calibrant.passes.survey import SampleSize, judged_rows, survey_of
 
@@ -91,7 +90,7 @@ def test_views_of_arrays_too_large_to_hold_twice_are_slices(monkeypatch):
     block = rows()
     fitted = TemperatureScaling().fit(block.logits, block.labels)
     whole = in_memory(block).mapped(fitted).reduce(weighted_mean)
-    monkeypatch.setattr(memory, "_HELD", 3200)
+    monkeypatch.setattr(engines, "_HELD", 3200)
     sliced = in_memory(block).mapped(fitted)
     assert sliced.block is None
     np.testing.assert_allclose(sliced.reduce(weighted_mean)[0], whole[0])

@@ -15,8 +15,7 @@ import pytest
 import calibrant
 from calibrant.errors import FileProblem
 from calibrant.files.pieces import Names
-from calibrant.files.scanned.ahead import one_ahead
-from calibrant.files.scanned.arrays import npy_batches
+from calibrant.files.scanned.arrays import npy_batches, one_ahead
 
 
 @pytest.fixture(autouse=True)

@@ -44,7 +44,7 @@ def cells_of_groups(data: Data, groups: Groups) -> Iterator[FineCells]:
     alone: not on their order, their blocks, the number of threads or the scale of the scores.
     """
     if _few(data, groups):
-        return _exact_cells(data, groups)
+        return _cells_of(data.reduce(partial(class_scores, columns=np.flatnonzero(groups >= 0))), groups)
     split = _split_of(data, groups)
     return split.cells(data.reduce(CellSums(groups, split.bits, split)))
 
@@ -109,10 +109,6 @@ def _fold_statistic(data: Data, inside: int, folds: int, function: Callable[[Blo
 def _few(data: Data, groups: Groups) -> bool:
     scores = data.n * np.bincount(groups[groups >= 0])
     return bool(scores.max() <= _EXACT and scores.sum() <= _HELD)
-
-
-def _exact_cells(data: Data, groups: Groups) -> Iterator[FineCells]:
-    return _cells_of(data.reduce(partial(class_scores, columns=np.flatnonzero(groups >= 0))), groups)
 
 
 def _cells_of(rows: Rows, groups: Groups) -> Iterator[FineCells]:

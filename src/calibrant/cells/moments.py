@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..arrays import inner
 from ..errors import FileProblem, reading_state
+from ..passes.statistic import added
 from ..types import Array
 
 _MOST = 1e102  # of a mean gap, a deviation and a skewness: cubes are finite, and no rows come near
@@ -64,31 +65,14 @@ class Moments:
     def about(self, shift: float) -> Moments:
         """Return the same about another shift."""
         d, w = self.shift - shift, self.weight - self.infinite
-        return Moments(
-            self.weight,
-            self.squares,
-            self.first + d * w,
-            self.second + 2 * d * self.first + d * d * w,
-            self.third + 3 * d * self.second + 3 * d * d * self.first + d**3 * w,
-            shift,
-            self.least,
-            self.infinite,
-            self.whole,
-        )
+        second = self.second + 2 * d * self.first + d * d * w
+        third = self.third + 3 * d * self.second + 3 * d * d * self.first + d**3 * w
+        return replace(self, first=self.first + d * w, second=second, third=third, shift=shift)
 
     def __add__(self, other: Moments) -> Moments:
-        other = other.about(self.shift)
-        return Moments(
-            self.weight + other.weight,
-            self.squares + other.squares,
-            self.first + other.first,
-            self.second + other.second,
-            self.third + other.third,
-            self.shift,
-            min(self.least, other.least),
-            self.infinite + other.infinite,
-            self.whole and other.whole,
-        )
+        sums = ("weight", "squares", "first", "second", "third", "infinite")
+        least, whole = min(self.least, other.least), self.whole and other.whole
+        return added(self, other.about(self.shift), *sums, least=least, whole=whole)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers."""

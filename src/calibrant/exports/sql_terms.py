@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..formulas import Formula, Term
+from ..formulas import Formula
 from ..formulas.graph import GRID, Node
 
 _FAR = "700"  # an exponential beyond overflows, or is an error where engines refuse to round to zero
@@ -205,17 +205,14 @@ def _spelt_out(formula: Formula) -> Formula:
     for node in formula.nodes[1:]:
         given = [terms[i] for i in node.inputs]
         if node.op == "softmax":
-            terms.append(_shares((given[0] - given[0].row_max()).exp()))
+            parts = (given[0] - given[0].row_max()).exp()
+            terms.append(parts / parts.row_sum())
         elif node.op == "first_top":
             terms.append(new.add("first_place", [given[0], given[0].row_max()], 1).equals(np.arange(float(node.width))))
         else:
             terms.append(new.add(node.op, given, node.width, **node.values))
     new.output = terms[formula.output].place
     return new
-
-
-def _shares(parts: Term) -> Term:
-    return parts / parts.row_sum()
 
 
 def _exp(x: str) -> str:

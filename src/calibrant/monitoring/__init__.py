@@ -2,9 +2,9 @@
 
 from .batch import Batch
 from .findings import Alarm, Findings, StreamFindings
-from .history import Point
 from .monitor import Monitor
 from .online import Asked, OnlineRecalibrator
 from .pending import Pending
+from .trail import Point
 
 __all__ = ["Alarm", "Asked", "Batch", "Findings", "Monitor", "OnlineRecalibrator", "Pending", "Point", "StreamFindings"]

@@ -15,11 +15,11 @@ from .batch import Batch, batch_of
 from .changes import Changes
 from .checks import LONGEST
 from .findings import Alarm, Findings, findings_of
-from .history import Point, points_of
 from .rows import Rows, has_no_rows, read_rows
 from .saving import read_document, state_from, state_to, write_document
 from .settings import Settings
 from .state import State
+from .trail import Point, points_of
 
 MOST_FILES = 50  # digests kept; an older file fed again is not noticed
 

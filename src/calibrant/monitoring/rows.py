@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidInput, caution, count_of
 from ..types import Array, Integers
-from ..validation import as_array, as_labels, as_probabilities_of, as_weights, ordered_like, refuse_swapped
+from ..validation import as_array, as_groups, as_labels, as_probabilities_of, as_weights, ordered_like, refuse_swapped
 
 MAIN = "all rows"  # the stream of everything: the event, or the most probable class
 
@@ -81,7 +81,10 @@ def read_rows(
     if clip:
         values = np.clip(values, clip, 1 - clip)
     weights = as_weights(sample_weight, len(values), whole=False) if sample_weight is not None else None
-    names = None if groups is None else _group_names(groups, len(values))
+    names = None
+    if groups is not None:
+        places, distinct = as_groups(groups, len(values))
+        names = np.asarray([str(name) for name in distinct.tolist()])[places]
     return Rows(values, labels, _exponents(weights, unit, counts), names, known)
 
 
@@ -106,14 +109,3 @@ def _exponents(weights: Array | None, unit: float, counts: bool) -> Array | None
             "for several that were seen"
         )
     return np.minimum(weights / unit, 1.0)
-
-
-def _group_names(groups: Any, n: int) -> NDArray[np.str_]:
-    found, _ = as_array(groups, "groups")
-    if found.shape != (n,):
-        raise InvalidInput("groups must have one group a row", seen=f"shape {found.shape} for {n} rows")
-    if found.dtype.kind == "f" and not np.isfinite(found).all():
-        raise InvalidInput("groups has missing entries", seen="NaN", hint="give these rows a group of their own")
-    if found.dtype.kind == "O" and any(item is None or item != item for item in found.tolist()):
-        raise InvalidInput("groups has missing entries", seen="None", hint="give these rows a group of their own")
-    return np.asarray([str(item) for item in found.tolist()])

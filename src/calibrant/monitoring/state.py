@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +12,6 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidInput
 from .batch import Batch
-from .budget import newcomer_share, shares
 from .changes import Changes
 from .findings import Alarm
 from .rows import MAIN, Rows
@@ -21,6 +21,7 @@ from .sums import Sums
 from .trail import Segment, Trail
 
 MOST_STREAMS = 500  # 1.3 KB each
+RESERVED = 0.4  # of the groups' part, for groups that were not there in the first batch
 
 
 @dataclass(eq=False)
@@ -192,3 +193,27 @@ def _idle(stream: Stream, batches: int) -> Stream:
     for number in range(batches):
         found.add(nothing, number + 1)
     return found
+
+
+# How the false-alarm rate is shared: Σ_s w_s E_s with Σ w_s ≤ 1 is an e-process like any single one.
+
+
+def shares(main: str, classes: Sequence[str], groups: Sequence[str]) -> dict[str, float]:
+    """Return the weight of each stream of the first batch.
+
+    Half for all rows together, half for the others; the classes and the groups have equal parts of that.
+    """
+    families = [family for family in (classes, groups) if family]
+    found = {main: 1.0 if not families else 0.5}
+    for family in families:
+        whole = 0.5 / len(families)
+        if family is groups:
+            whole *= 1 - RESERVED
+        found |= {name: whole / len(family) for name in family}
+    return found
+
+
+def newcomer_share(has_classes: bool, turn: int, many: int) -> float:
+    """Return the weight of each of ``many`` groups that come at once, the first, second, … time that new ones come."""
+    whole = 0.5 / (2 if has_classes else 1) * RESERVED
+    return whole / (turn * (turn + 1) * many)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from ..passes.statistic import added
 from ..types import Array
 from .alternatives import Alternatives
 from .sequence import sub_gaussian_variance
@@ -44,7 +45,7 @@ class Sums:
     log_ratios: Array
 
     def __add__(self, other: Sums) -> Sums:
-        return Sums(*(getattr(self, part.name) + getattr(other, part.name) for part in fields(Sums)))
+        return added(self, other, *(part.name for part in fields(Sums)))
 
     @classmethod
     def nothing(cls, alternatives: int) -> Sums:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..passes.statistic import added
 from ..plain import short
+from .sequence import gap_bound
 
 MOST = 30  # lines kept; then neighbours are merged, so that the last ones are the finest
 
@@ -26,18 +29,8 @@ class Segment:
     log_e: float | None  # None where it is not known: the inside of a monitor that was merged
 
     def __add__(self, later: Segment) -> Segment:
-        return Segment(
-            self.batches + later.batches,
-            self.first,
-            later.last,
-            self.rows + later.rows,
-            self.weight + later.weight,
-            self.observed + later.observed,
-            self.expected + later.expected,
-            self.variance + later.variance,
-            self.squares + later.squares,
-            later.log_e,
-        )
+        sums = ("batches", "rows", "weight", "observed", "expected", "variance", "squares")
+        return added(self, later, *sums, last=later.last, log_e=later.log_e)
 
 
 @dataclass
@@ -79,3 +72,51 @@ def _plain(one: Segment) -> list[Any]:
     figures = [short(value, digits) for value, digits in zip(sums, (7, 7, 4, 4), strict=True)]
     weight = [] if one.weight == one.rows else [short(one.weight, 7)]
     return [one.batches, labels, one.rows, [*weight, *figures], None if one.log_e is None else short(one.log_e, 4)]
+
+
+@dataclass(frozen=True)
+class Point:
+    """Where a monitor stood after some batches.
+
+    Attributes
+    ----------
+    batch, label, first : int, str, str
+        The last of these batches, and the label of the first.
+    batches, rows : int
+        How many batches and rows the point sums: one batch, or several where watching was long.
+    log_e : float or None
+        The evidence after them.
+    gap, error : float
+        Observed - expected a row in these batches alone, and its standard error if the probabilities are true.
+    mean, low, high : float
+        Observed - expected a row over all batches so far, with its confidence sequence.
+    """
+
+    batch: int
+    label: str
+    batches: int
+    rows: int
+    log_e: float | None
+    gap: float
+    error: float
+    mean: float
+    low: float
+    high: float
+    first: str = ""
+
+
+def points_of(segments: Sequence[Segment], alpha: float) -> list[Point]:
+    """Return the points of a trail, oldest first; batches without rows are left out."""
+    found, batch, weight, gap, squares = [], 0, 0.0, 0.0, 0.0
+    for one in segments:
+        batch += one.batches
+        weight += one.weight
+        gap += one.observed - one.expected
+        squares += one.squares
+        if one.weight == 0:
+            continue
+        bound = gap_bound(squares, alpha)
+        ends = max((gap - bound) / weight, -1.0), min((gap + bound) / weight, 1.0)
+        own = (one.observed - one.expected) / one.weight, one.variance**0.5 / one.weight
+        found.append(Point(batch, one.last, one.batches, one.rows, one.log_e, *own, gap / weight, *ends, one.first))
+    return found

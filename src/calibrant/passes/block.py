@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..types import Array, Floats, Integers
-
-Value = TypeVar("Value")
+from .statistic import Keeper
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class Block(Keeper):
     """Finite logits, label indices and weights of some rows.
+
+    What is kept of it is a few numbers a row that several passes need. Rows in memory stay one block between passes; a
+    stream makes its blocks anew, so nothing is kept there beyond a pass.
 
     Attributes
     ----------
@@ -38,7 +39,6 @@ class Block:
     weights: Array | None
     n_classes: int
     part: int = 0
-    _kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def n(self) -> int:
@@ -67,14 +67,3 @@ class Block:
     def with_weights(self, weights: Array | None) -> Block:
         """Return the same rows with other weights."""
         return replace(self, weights=weights)
-
-    def kept(self, function: Callable[..., Value], *arguments: Any) -> Value:
-        """Return ``function(block, *arguments)``, computed once for this block.
-
-        For a few numbers a row that several passes need. Rows in memory stay one block between passes; a stream makes
-        its blocks anew, so nothing is kept there beyond a pass.
-        """
-        key = (function, arguments)
-        if key not in self._kept:
-            self._kept[key] = function(self, *arguments)
-        return self._kept[key]

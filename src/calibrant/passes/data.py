@@ -11,19 +11,17 @@ from numpy.typing import NDArray
 
 from ..types import Array, Floats
 from .block import Block
-from .engines.memory import MemoryEngine
-from .engines.stream import PassEngine, Stream
+from .engines import MemoryEngine, PassEngine, Stream
 from .folds import FoldPlan, fold_plan
 from .one_score import OneScore
 from .room import Room
 from .sample import bottom_rows
-from .statistic import Rows
+from .statistic import Keeper, Rows
 from .survey import Known
 from .task import Tasks
 from .view import Counts, FoldView, MapView, View, column_weights
 
 Statistic = TypeVar("Statistic")
-Value = TypeVar("Value")
 _COPIES = 4  # times its size that a sample takes while it is drawn
 
 
@@ -40,7 +38,7 @@ class Engine(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Data:
+class Data(Keeper):
     """Rows behind an engine.
 
     Attributes
@@ -74,7 +72,6 @@ class Data:
     classes: NDArray[Any] | None = None
     _plans: dict[int, FoldPlan] = field(default_factory=dict, init=False, repr=False)
     _pilots: dict[int, Data] = field(default_factory=dict, init=False, repr=False)
-    _kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     # What is known of the rows, by one pass when it is first asked for ------------------------------------------
 
@@ -218,22 +215,16 @@ class Data:
         self.takes(_COPIES * rows * self.columns * np.dtype(self.dtype).itemsize, f"a sample of {rows:,} rows")
         return in_memory(bottom_rows(self, rows))
 
-    def kept(self, function: Callable[..., Value], *arguments: Any) -> Value:
-        """Return ``function(data, *arguments)``, computed once for these rows."""
-        key = (function, arguments)
-        if key not in self._kept:
-            self._kept[key] = function(self, *arguments)
-        return self._kept[key]
-
     def rows(self) -> Block:
         """Return all rows in memory: for maps whose trait says that they need rows, or a sample of them."""
         if self.block is not None:
             return self.block
-        logits, labels, weights = self.reduce(_everything).columns
+        logits, labels, weights = self.reduce(every_row).columns
         return Block(logits, labels, None if (weights == 1.0).all() else weights, self.n_classes)
 
 
-def _everything(block: Block) -> Rows:
+def every_row(block: Block) -> Rows:
+    """One pass: the rows themselves."""
     return Rows(block.logits, block.labels, block.weight_array)
 
 

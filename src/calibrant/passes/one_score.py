@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from dataclasses import dataclass
 
 from ..types import Floats, Integers
-
-Value = TypeVar("Value")
+from .statistic import Keeper
 
 
 @dataclass(frozen=True, eq=False)
-class OneScore:
+class OneScore(Keeper):
     """One score a row of two classes; every row weighs one.
 
     Attributes
@@ -26,16 +24,8 @@ class OneScore:
 
     labels: Integers
     log_odds: Callable[[int], Iterator[tuple[slice, Floats]]]
-    _kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def n(self) -> int:
         """Number of rows."""
         return len(self.labels)
-
-    def kept(self, function: Callable[..., Value], *arguments: Any) -> Value:
-        """Return ``function(rows, *arguments)``, computed once for these rows."""
-        key = (function, arguments)
-        if key not in self._kept:
-            self._kept[key] = function(self, *arguments)
-        return self._kept[key]

@@ -7,12 +7,14 @@ the order or on how rows were cut into blocks, but for rounding.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+Value = TypeVar("Value")
 
 
 def merge(one: Any, other: Any) -> Any:
@@ -20,6 +22,30 @@ def merge(one: Any, other: Any) -> Any:
     if isinstance(one, tuple):
         return tuple(merge(a, b) for a, b in zip(one, other, strict=True))
     return one + other
+
+
+def merged(one: Any, other: Any) -> Any:
+    """Return what two sides give together, one of which may have had no rows: None."""
+    return (one if other is None else other) if one is None or other is None else merge(one, other)
+
+
+def added(one: Any, other: Any, *names: str, **others: Any) -> Any:
+    """Return a dataclass with these fields merged of both, others as they are given, and the rest as in the first."""
+    return replace(one, **{name: merge(getattr(one, name), getattr(other, name)) for name in names}, **others)
+
+
+@dataclass(frozen=True, eq=False)
+class Keeper:
+    """What keeps what was computed of it."""
+
+    _kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def kept(self, function: Callable[..., Value], *arguments: Any) -> Value:
+        """Return ``function(self, *arguments)``, computed once for this object."""
+        key = (function, arguments)
+        if key not in self._kept:
+            self._kept[key] = function(self, *arguments)
+        return self._kept[key]
 
 
 @dataclass(frozen=True, eq=False)

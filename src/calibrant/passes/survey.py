@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from ..types import Integers
 from .block import Block
 from .folds import Keys, cell_counts, counted_keys
 from .sample import Bottom, bottom_of, exact_keys
+from .statistic import added
 from .view import Counts, column_weights
 
 _FIRST = (5, 10)  # numbers of folds of which the first is held out where there are many rows: `exact_keys` knows them
@@ -51,9 +51,7 @@ class Survey:
     held: Bottom
 
     def __add__(self, other: Survey) -> Survey:
-        both = tuple(_plus(a, b) for a, b in zip(self.firsts, other.firsts, strict=True))
-        cells = self.cells + other.cells
-        return Survey(_plus(self.counts, other.counts), both, cells, self.sample + other.sample, self.held + other.held)
+        return added(self, other, "counts", "firsts", "cells", "sample", "held")
 
     @property
     def need(self) -> int:
@@ -142,7 +140,3 @@ def _rows_of_first(block: Block, keys: Keys, count: int) -> Block:
 
 def _chosen(sample: Bottom, count: int, *, inside: bool) -> Bottom:
     return sample.chosen((sample.keys % np.uint64(count) == 0) == inside)
-
-
-def _plus(one: Any, other: Any) -> Counts:
-    return one[0] + other[0], one[1] + other[1]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from .block import Block
-from .statistic import merge
+from .statistic import merge, merged
 from .view import View, start
 
 
@@ -38,13 +38,7 @@ class Answers:
     rows: int
 
     def __add__(self, other: Answers) -> Answers:
-        return Answers(tuple(map(_merged, self.found, other.found)), self.rows + other.rows)
-
-
-def _merged(one: Any, other: Any) -> Any:
-    if one is None or other is None:
-        return one if other is None else other
-    return merge(one, other)
+        return Answers(tuple(map(merged, self.found, other.found)), self.rows + other.rows)
 
 
 class Running:

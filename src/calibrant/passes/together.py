@@ -14,7 +14,7 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 from ..threads import carried
-from .engines.stream import PassEngine
+from .engines import PassEngine
 from .task import Task, Tasks
 
 if TYPE_CHECKING:

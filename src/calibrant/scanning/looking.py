@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidInput, blamed
 from ..files.event import event_named, happened, labels_known, refuse_unknown_event
-from ..passes import Block
 from ..passes.batch import Batch
+from ..passes.data import every_row
 from ..passes.room import Room
-from ..passes.statistic import Rows
+from ..passes.statistic import Rows, added, merged
 from ..passes.survey import SampleSize, Survey, judged_rows, survey_of
 from ..validation import as_labels, is_one_score
 from ..validation.arrays import as_matrix
@@ -124,33 +124,22 @@ class Seen:
         return min(zero_level(self.zeros, k), self.smallest)
 
     def __add__(self, other: Seen) -> Seen:
-        _refuse_other_columns(self.reading, other.reading)
+        if self.reading.columns != other.reading.columns:
+            seen = f"{self.reading.columns} and {other.reading.columns}"
+            raise InvalidInput("the batches of a scan differ in columns", seen=seen)
         fits = self.fits and other.fits
         few = self.few + other.few if self.few is not None and other.few is not None else None
-        if few is None or self.rows + other.rows > self.held:
-            few = None
-        surveys = [part for part in (self.survey, other.survey) if part is not None]
-        return Seen(
-            self.reading,
-            self.rows + other.rows,
-            _union(self.labels, other.labels),
-            np.promote_types(self.dtype, other.dtype),
-            self.zeros + other.zeros,
-            fits,
-            None if not fits or not surveys else _summed(surveys),
-            few,
-            self.held,
-            min(self.smallest, other.smallest),
+        return added(
+            self,
+            other,
+            *("rows", "zeros"),
+            labels=_union(self.labels, other.labels),
+            dtype=np.promote_types(self.dtype, other.dtype),
+            fits=fits,
+            survey=merged(self.survey, other.survey) if fits else None,
+            few=few if self.rows + other.rows <= self.held else None,
+            smallest=min(self.smallest, other.smallest),
         )
-
-
-def _summed(surveys: list[Survey]) -> Survey:
-    return surveys[0] if len(surveys) == 1 else surveys[0] + surveys[1]
-
-
-def _refuse_other_columns(one: Reading, other: Reading) -> None:
-    if one.columns != other.columns:
-        raise InvalidInput("the batches of a scan differ in columns", seen=f"{one.columns} and {other.columns}")
 
 
 def _union(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
@@ -283,7 +272,7 @@ def _look_at(batch: Batch, start: Reading, reading: Reading, wanted: Wanted, bef
         block = reading.block_of(batch, valid) if valid.has_minus_infinity else block
         if wanted.survey and block.n:
             survey = survey_of(block, wanted.size(reading.columns), before)
-        few = _rows(block) if block.n <= most else None
+        few = every_row(block) if block.n <= most else None
     return Seen(reading, len(labels), distinct, dtype, zeros, fits, survey, few, most, smallest)
 
 
@@ -296,7 +285,3 @@ def _known(distinct: NDArray[Any], reading: Reading, start: Reading) -> bool:
     except InvalidInput:
         return False
     return len(found) > 0
-
-
-def _rows(block: Block) -> Rows:
-    return Rows(block.logits, block.labels, block.weight_array)

@@ -93,8 +93,9 @@ class Scan:
         inputs = "probabilities" if self.maps else inputs
         embedded = embedded and not self.maps
         reading, seen = self.looked(inputs, classes, saturated, embedded, ordered)
-        data, zero = self._data(reading, seen), _zero(reading, seen)
-        return Given(data, known_classes(reading), reading.names, zero, reading.one_score)
+        classes = known_classes(reading)
+        zero = np.nan if reading.embedded else seen.zero(len(classes))
+        return Given(self._data(reading, seen), classes, reading.names, zero, reading.one_score)
 
     def looked(
         self,
@@ -229,10 +230,6 @@ def _left(room: Room, survey: Survey) -> Room:
     batches = 3 * batch_bytes(room.allowed)  # the one worked on, the next, and what becomes of it
     room.taking(survey.need + batches, SAMPLES)
     return room.left_by(_KEPT * survey.need + batches)
-
-
-def _zero(reading: Reading, seen: Seen) -> float:
-    return np.nan if reading.embedded else seen.zero(len(known_classes(reading)))
 
 
 def _block(few: Rows, n_classes: int) -> Block:

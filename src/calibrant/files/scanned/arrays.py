@@ -5,9 +5,10 @@ from __future__ import annotations
 import mmap
 import zipfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.lib import format as npy_format
@@ -18,7 +19,8 @@ from ...passes.batch import Batch, Origin
 from ..assemble import chosen_scores
 from ..pieces import Names, Piece, named_pieces
 from ..roles import SCORE_ROLES
-from .ahead import one_ahead
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -157,3 +159,22 @@ def _windows_of(arrays: dict[str, Stored], rows: int) -> Iterator[dict[str, Any]
     started = {role: stored.windows(rows) for role, stored in arrays.items()}
     for _ in range(0, arrays["scores"].shape[0], rows):
         yield {role: next(windows) for role, windows in started.items()}
+
+
+def one_ahead(items: Iterator[Item]) -> Iterator[Item]:
+    """Yield what an iterator yields; a thread makes the next item while the last is worked on.
+
+    So two items are there at a time. What goes wrong with an item is raised where it is asked for. The thread ends with
+    the iteration, also where that is given up; a system that has no thread to spare makes each item when it is asked.
+    """
+    end = object()
+    with ThreadPoolExecutor(1, "calibrant-ahead") as thread:
+        try:
+            coming = thread.submit(next, items, end)
+        except RuntimeError:
+            yield from items
+            return
+        while (item := coming.result()) is not end:
+            coming = thread.submit(next, items, end)
+            yield item  # type: ignore[misc]  # the end is no item
+            del item  # before the one after the next is made

@@ -106,14 +106,14 @@ def arrow_batches(path: str, names: Names, rows: int, *, whole: bool = False) ->
             yield batch
 
 
-def record_batches(batches: Iterator[Any], name: str, names: Names, rows: int) -> Iterator[Batch]:
-    """Yield batches of a stream of Arrow record batches."""
+def record_batches(batches: Iterator[Any], name: str, names: Names, rows: int, part: int = 0) -> Iterator[Batch]:
+    """Yield batches of a stream of Arrow record batches, which may be that of a partition of a cluster."""
     first = 0
     for large in batches:
         for start in range(0, large.num_rows, rows):
-            part = large.slice(start, rows)
-            yield batch_of_table(arrow_table(name, part, first), names, Origin(name, first))
-            first += part.num_rows
+            some = large.slice(start, rows)
+            yield batch_of_table(arrow_table(name, some, first), names, Origin(name, first, part=part))
+            first += some.num_rows
 
 
 def _record_batches(path: str, names: Names, rows: int, whole: bool) -> Iterator[Any]:

@@ -13,6 +13,7 @@ from ...files.arrow_tables import pyarrow_module
 from ...files.pieces import Names
 from ...files.scanned.tables import empty_batch, record_batches
 from ...passes.batch import Batch, Origin
+from ...passes.statistic import merged
 from ..writing import new_columns
 
 
@@ -44,7 +45,7 @@ class DaskSource:
         ]
         while len(found) > 1:
             pairs = [found[i : i + 2] for i in range(0, len(found), 2)]
-            found = [delayed(_both, pure=False)(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+            found = [delayed(merged, pure=False)(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
         return found[0].compute() if found else None
 
     def answered(self, answering: Any, column: str) -> Any:
@@ -61,12 +62,6 @@ class DaskSource:
 
 def _one(function: Callable[[Iterable[Batch]], Any], batches: Any, partition: Any, number: int) -> Any:
     return function(batches(partition, number))
-
-
-def _both(one: Any, other: Any) -> Any:
-    if one is None or other is None:
-        return one if other is None else other
-    return one + other
 
 
 def dask_source(given: Any, names: Names, beside: Mapping[str, Any], bytes_a_batch: int) -> DaskSource:
@@ -130,8 +125,7 @@ class _FrameBatches:
         arrow = pyarrow_module("reading a Dask DataFrame", "pyarrow")
         table = arrow.Table.from_pandas(partition, preserve_index=False)
         parts = table.combine_chunks().to_batches()
-        for batch in record_batches(iter(parts), f"partition {number}", self.names, 1 << 16):
-            yield replace(batch, origin=replace(batch.origin, part=number))
+        yield from record_batches(iter(parts), f"partition {number}", self.names, 1 << 16, number)
 
 
 @dataclass(frozen=True)

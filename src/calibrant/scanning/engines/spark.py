@@ -13,6 +13,7 @@ from ...files.arrow_tables import pyarrow_module
 from ...files.pieces import Names
 from ...files.scanned.tables import empty_batch, record_batches, wanted_columns
 from ...passes.batch import Batch
+from ...passes.statistic import merged
 from ...passes.wire import from_bytes, to_bytes
 from ..writing import arrow_column, new_columns
 
@@ -44,7 +45,7 @@ class SparkSource:
         found = [from_bytes(bytes(row["answer"])) for row in sorted(rows, key=lambda row: row["part"])]
         while len(found) > 1:  # two at a time: one after the other, each would be joined to all before it
             pairs = [found[i : i + 2] for i in range(0, len(found), 2)]
-            found = [pair[0] + pair[1] if len(pair) == 2 else pair[0] for pair in pairs]
+            found = [merged(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
         return found[0] if found else None
 
     def answered(self, answering: Any, column: str) -> Any:
@@ -74,16 +75,11 @@ class _Task:
 
         context = TaskContext.get()
         number = 0 if context is None else context.partitionId()
-        answer = self.function(_batches(batches, number, self.names))
+        answer = self.function(record_batches(batches, f"partition {number}", self.names, _ROWS, number))
         if answer is not None:
             yield pyarrow.RecordBatch.from_pydict(
                 {"part": pyarrow.array([number], pyarrow.int32()), "answer": pyarrow.array([to_bytes(answer)])}
             )
-
-
-def _batches(batches: Iterator[Any], number: int, names: Names) -> Iterator[Batch]:
-    for batch in record_batches(batches, f"partition {number}", names, _ROWS):
-        yield replace(batch, origin=replace(batch.origin, part=number))
 
 
 def spark_source(given: Any, names: Names, beside: Mapping[str, Any]) -> SparkSource:

@@ -1,20 +1,46 @@
-"""Rows in memory: one block, which the compiled core splits among threads by itself."""
+"""Where rows come from: in memory, or read in blocks anew for every pass, of which only statistics are kept."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from threading import Lock
 from typing import Any
 
-from ..block import Block
-from ..view import View, start
-from .stream import PassEngine, Stream
+from .block import Block
+from .task import Task, Tasks, run_tasks
+from .view import View, start
 
 _HELD = 512_000_000  # bytes of scores up to which a view of them is computed once and held
 
 
+class Stream:
+    """Passes over blocks from a function that starts them anew."""
+
+    def __init__(self, blocks: Callable[[], Iterator[Block]]) -> None:
+        self._blocks = blocks
+
+    def run(self, tasks: Sequence[Task]) -> list[Any]:
+        """Make one pass."""
+        return run_tasks(tasks, self._blocks())
+
+
+class PassEngine:
+    """Rows seen through views in turn, by passes that someone else makes."""
+
+    def __init__(self, passes: Tasks, views: tuple[View, ...] = ()) -> None:
+        self.passes, self.views = passes, views
+
+    def reduce(self, function: Callable[[Block], Any]) -> Any:
+        """Return the statistic of all rows; blocks without rows are passed over."""
+        return self.passes.run([Task(function, self.views)])[0]
+
+    def viewed(self, view: View) -> PassEngine:
+        """Return the rows as a view shows them, computed at every pass."""
+        return PassEngine(self.passes, (*self.views, view))
+
+
 class MemoryEngine:
-    """One block of rows, or what a view makes of it when it is first needed."""
+    """One block of rows, which the core splits among threads, or what a view makes of it when it is first needed."""
 
     def __init__(self, make: Callable[[], Block]) -> None:
         self._make = make
