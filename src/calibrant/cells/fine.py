@@ -15,18 +15,10 @@ from .pairs import Cells
 
 @dataclass(frozen=True, eq=False)
 class FineCells(Cells):
-    """A histogram of log-odds so fine that no edge needs to cut one of its cells.
+    """A histogram of log-odds so fine that no edge needs to cut one of its cells."""
 
-    Attributes
-    ----------
-    cuts : array of shape (C - 1,)
-        The edge between a cell and the next: scores at or above it belong to the next.
-    exact : bool
-        Whether every cell is one score.
-    """
-
-    cuts: Array
-    exact: bool = True
+    cuts: Array  # (C - 1,): the edge between a cell and the next: scores at or above it belong to the next
+    exact: bool = True  # whether every cell is one score
 
     @property
     def count(self) -> int:

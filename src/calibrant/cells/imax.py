@@ -15,23 +15,13 @@ from .fine import FineCells
 
 @dataclass(frozen=True, eq=False)
 class IMax:
-    """Where the updates ended.
+    """Where the updates ended."""
 
-    Attributes
-    ----------
-    bounds : int array
-        The cells at which bins begin, without the first.
-    losses : tuple of float
-        The loss of Eq. 4 in bits under the sigmoid model, after each update of the representatives: never increasing.
-    converged : bool
-        Whether the last update changed no cell's bin.
-    slope, offset : float
-        The sigmoid model P(y = 1 | λ) = σ(slope · λ + offset).
-    """
-
-    bounds: Integers
+    bounds: Integers  # the cells at which bins begin, without the first
+    # The loss of Eq. 4 in bits under the sigmoid model, after each update of the representatives: never increasing.
     losses: tuple[float, ...]
-    converged: bool
+    converged: bool  # whether the last update changed no cell's bin
+    # The sigmoid model P(y = 1 | λ) = σ(slope · λ + offset).
     slope: float
     offset: float
 

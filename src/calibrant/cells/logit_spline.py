@@ -22,23 +22,12 @@ _DRAWS = 4000  # of the posterior, for the band
 
 @dataclass(frozen=True, eq=False)
 class LogitSpline:
-    """A natural cubic spline of log-odds in log-odds; linear beyond its end knots.
+    """A natural cubic spline of log-odds in log-odds; linear beyond its end knots."""
 
-    Attributes
-    ----------
-    knots : array of shape (k,)
-        In log-odds.
-    fit : LogisticFit
-        Its coefficients are the values at the knots.
-    strength : float
-        Of the penalty on the second derivative, chosen by the data.
-    covariance : array of shape (k, k)
-        Of the values at the knots; a Bayesian one, which knows of the curve's bias too (Wahba 1983).
-    """
-
-    knots: Array
-    fit: LogisticFit
-    strength: float
+    knots: Array  # (k,): in log-odds
+    fit: LogisticFit  # its coefficients are the values at the knots
+    strength: float  # of the penalty on the second derivative, chosen by the data
+    # (k, k): of the values at the knots; a Bayesian one, which knows of the curve's bias too (Wahba 1983).
     covariance: Array
 
     def at(self, scores: Array) -> Array:

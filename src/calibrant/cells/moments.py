@@ -18,30 +18,19 @@ _NUMBERS = ("weight", "squares", "first", "second", "third", "shift", "infinite"
 
 @dataclass(frozen=True)
 class Moments:
-    """Weighted sums of a number a row; those of what is infinite are counted apart.
+    """Weighted sums of a number a row; those of what is infinite are counted apart."""
 
-    Attributes
-    ----------
-    weight, squares : float
-        Σw and Σw².
-    first, second, third : float
-        Σw(x - shift)ʲ about a fixed shift, which keeps digits.
-    shift, least : float
-    infinite : float
-        Weight of the rows whose number is infinite.
-    whole : bool
-        Whether all weights are whole numbers, which count rows.
-    """
-
+    # Σw and Σw².
     weight: float
     squares: float
+    # Σw(x - shift)ʲ about a fixed shift, which keeps digits.
     first: float
     second: float
     third: float
     shift: float
     least: float
-    infinite: float = 0.0
-    whole: bool = True
+    infinite: float = 0.0  # weight of the rows whose number is infinite
+    whole: bool = True  # whether all weights are whole numbers, which count rows
 
     @property
     def mean(self) -> float:

@@ -18,22 +18,12 @@ class Cells:
     """Distinct scores with what happened at them: what every estimator that sorts works on.
 
     Working on cells makes a result a function of the set of rows: rows with the same score cannot be told apart.
-
-    Attributes
-    ----------
-    scores : float64 array of shape (m,)
-        Increasing.
-    weights : float64 array of shape (m,)
-        The weight of the rows with this score, positive.
-    outcomes : float64 array of shape (m,)
-        The weight of those whose event happened.
-    unit : float or None
-        As how many rows a weight of one counts; None where weights are numbers of rows, or each cell is one row.
     """
 
-    scores: Array
-    weights: Array
-    outcomes: Array
+    scores: Array  # (m,): increasing
+    weights: Array  # (m,): the weight of the rows with this score, positive
+    outcomes: Array  # (m,): the weight of those whose event happened
+    # As how many rows a weight of one counts; None where weights are numbers of rows, or each cell is one row.
     unit: float | None = field(default=None, kw_only=True)
 
     @property
@@ -72,25 +62,15 @@ def order_ties(order: Integers, keys: NDArray[Any], *further: NDArray[Any] | Non
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Scores in [0, 1], whether the event of each happened, and how much each row counts.
+    """Scores in [0, 1], whether the event of each happened, and how much each row counts."""
 
-    Attributes
-    ----------
-    scores : float64 array of shape (n,)
-    outcomes : float64 array of shape (n,)
-        0 or 1.
-    weights : float64 array of shape (n,) or None
-        None means one each. A weight of 2 is the row twice.
-    draws : float64 array of shape (n,) or None
-        As how many independent rows each entry counts where entries are sums over rows; None means one each.
-    clusters : int64 array of shape (n,) or None
-        The number of each row's cluster (a patient, a prompt), 0 … G-1: rows of one cluster need not be independent.
-    """
-
-    scores: Array
-    outcomes: Array
-    weights: Array | None = None
+    scores: Array  # (n,)
+    outcomes: Array  # (n,): 0 or 1
+    weights: Array | None = None  # (n,): None means one each. A weight of 2 is the row twice
+    # (n,): as how many independent rows each entry counts where entries are sums over rows; None means one each.
     draws: Array | None = None
+    # (n,): the number of each row's cluster (a patient, a prompt), 0 … G-1: rows of one cluster need not be
+    # independent.
     clusters: Integers | None = None
 
     @property

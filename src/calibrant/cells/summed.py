@@ -50,24 +50,15 @@ class SummedCells:
 
     The grid keeps mean scores, so what is linear in a score is exact, and so are bins of equal width (``bins`` of
     them). What it holds depends on the set of rows alone: not on their order, nor on which blocks met first.
-
-    Attributes
-    ----------
-    table : float64 array of shape (4, m)
-        Mean score, weight, weight of those whose event happened, and Σw², of each cell that has rows; by score.
-    exact : bool
-        Whether every cell is one score.
-    bins, cells : int
-        Of the grid.
-    counts : bool
-        Whether all weights are whole numbers, which count rows.
     """
 
+    # (4, m): mean score, weight, weight of those whose event happened, and Σw², of each cell that has rows; by score.
     table: Array
-    exact: bool = True
+    exact: bool = True  # whether every cell is one score
+    # Of the grid.
     bins: int = 15
     cells: int = CELLS
-    counts: bool = True
+    counts: bool = True  # whether all weights are whole numbers, which count rows
 
     def __add__(self, other: SummedCells) -> SummedCells:
         counts = self.counts and other.counts

@@ -36,30 +36,17 @@ class Names:
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """An array of a file with its role.
-
-    Attributes
-    ----------
-    columns : tuple of str or None
-        The class names of a table's score columns.
-    sources : tuple of str
-        The columns of a table that the values are in.
-    places : array or None
-        Where in a table these rows are; None for all of them.
-    percent : bool
-        Whether the file writes the values with a percent sign.
-    rounding : float
-        How far rounding has moved each number at most, relative to it, where the file's type is coarser than float32.
-    """
+    """An array of a file with its role."""
 
     key: str
     role: str
     part: str
     values: NDArray[Any]
-    columns: tuple[str, ...] | None = None
-    sources: tuple[str, ...] = ()
-    places: Integers | None = None
-    percent: bool = False
+    columns: tuple[str, ...] | None = None  # the class names of a table's score columns
+    sources: tuple[str, ...] = ()  # the columns of a table that the values are in
+    places: Integers | None = None  # where in a table these rows are; None for all of them
+    percent: bool = False  # whether the file writes the values with a percent sign
+    # How far rounding has moved each number at most, relative to it, where the file's type is coarser than float32.
     rounding: float = 0.0
 
 

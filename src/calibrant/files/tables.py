@@ -20,29 +20,17 @@ from .roles import SCORE_ROLES, part_name, role_of, score_prefix
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table as it was read.
-
-    Attributes
-    ----------
-    path : str
-    columns : sequence of str
-    values, items, block : callable
-        ``values`` gives a column of any type; ``items`` is a list of what stands in it, None or an empty text where
-        nothing does. ``block`` reads columns of numbers, where that is more than to put their values side by side.
-    content : object
-        What the reader of this format has read, for `calibrant.files.writing`, which adds columns to it.
-    lines : sequence of int or None
-        The line of the file that each row begins in, for files that people open in an editor.
-    percent : callable or None
-        Tells whether columns are written with a percent sign.
-    """
+    """A table as it was read."""
 
     path: str
     columns: Sequence[str]
+    # ``values`` gives a column of any type; ``items`` is a list of what stands in it, None or an empty text where
+    # nothing does. ``block`` reads columns of numbers, where that is more than to put their values side by side.
     values: Callable[[str], NDArray[Any]]
-    content: Any
+    content: Any  # what the reader of this format has read, for `calibrant.files.writing`, which adds columns to it
+    # The line of the file that each row begins in, for files that people open in an editor.
     lines: Sequence[int] | None = None
-    percent: Callable[[Sequence[str]], bool] | None = None
+    percent: Callable[[Sequence[str]], bool] | None = None  # tells whether columns are written with a percent sign
     items: Callable[[str], list[Any]] | None = None
     block: Callable[[Sequence[str]], NDArray[Any]] | None = None
 

@@ -18,26 +18,13 @@ MAIN = "all rows"  # the stream of everything: the event, or the most probable c
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Checked rows of a batch.
+    """Checked rows of a batch."""
 
-    Attributes
-    ----------
-    p : array of shape (n,) or (n, K)
-        The probability of the event, or of every class.
-    labels : array of shape (n,)
-        1 where the event happened, or the column of the class that came.
-    weights : array of shape (n,), or None
-        How much of each row counts.
-    groups : array of shape (n,), or None
-        The name of each row's group.
-    classes : array of shape (K,)
-    """
-
-    p: Array
-    labels: Integers
-    weights: Array | None
-    groups: NDArray[np.str_] | None
-    classes: NDArray[Any]
+    p: Array  # (n,) or (n, K): the probability of the event, or of every class
+    labels: Integers  # (n,): 1 where the event happened, or the column of the class that came
+    weights: Array | None  # (n,): how much of each row counts
+    groups: NDArray[np.str_] | None  # (n,): the name of each row's group
+    classes: NDArray[Any]  # (K,)
 
     @property
     def main(self) -> tuple[Array, Array]:

@@ -26,44 +26,22 @@ RESERVED = 0.4  # of the groups' part, for groups that were not there in the fir
 
 @dataclass(eq=False)
 class State:
-    """Everything that changes in a monitor.
-
-    Attributes
-    ----------
-    batches : int
-    streams, shares : dict
-        By name, in the order of appearance; the shares of the false-alarm rate sum to 1 at most.
-    turns : int
-        How many batches after the first brought groups that were new.
-    classes : array or None
-    grouped : bool or None
-        None before the first batch with rows.
-    trail : Trail
-    highest : float
-        The largest log E so far.
-    alarm : Alarm or None
-        The first one.
-    labels : dict
-        The labels of batches where a change may have begun.
-    changes : Changes or None
-        Of ``question="changed"``.
-    files : list of str
-        Digests of files it was fed by `calibrant watch`.
-    """
+    """Everything that changes in a monitor."""
 
     settings: Settings
     batches: int = 0
+    # By name, in the order of appearance; the shares of the false-alarm rate sum to 1 at most.
     streams: dict[str, Stream] = field(default_factory=dict)
     shares: dict[str, float] = field(default_factory=dict)
-    turns: int = 0
+    turns: int = 0  # how many batches after the first brought groups that were new
     classes: NDArray[Any] | None = None
-    grouped: bool | None = None
+    grouped: bool | None = None  # None before the first batch with rows
     trail: Trail = field(default_factory=lambda: Trail([]))
-    highest: float = 0.0
-    alarm: Alarm | None = None
-    labels: dict[int, str] = field(default_factory=dict)
-    changes: Changes | None = None
-    files: list[str] = field(default_factory=list)
+    highest: float = 0.0  # the largest log E so far
+    alarm: Alarm | None = None  # the first one
+    labels: dict[int, str] = field(default_factory=dict)  # the labels of batches where a change may have begun
+    changes: Changes | None = None  # of ``question="changed"``
+    files: list[str] = field(default_factory=list)  # digests of files it was fed by `calibrant watch`
 
     def add(self, batch: Batch | None, rows: Rows | None, label: str | None) -> None:
         """Take a batch: its sums and, for the question of change, its rows; None for one without rows."""

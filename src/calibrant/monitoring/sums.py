@@ -14,35 +14,18 @@ from .sequence import sub_gaussian_variance
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Sums over rows of a stream.
+    """Sums over rows of a stream."""
 
-    Attributes
-    ----------
-    rows : int
-        Rows with a weight above 0.
-    weight, observed, expected : float
-        Σw, Σw·y, Σw·p.
-    variance : float
-        Σw²p(1-p): how far observed - expected strays if the probabilities are true.
-    squares : float
-        Σw²(y-p)², the clock of the confidence sequence.
-    proxy : float
-        Σw²v(p), Kearns and Saul's bound on the variance.
-    impossible : int
-        Events of probability 0 that happened.
-    log_ratios : array of shape (J,)
-        Σw·log L of each alternative.
-    """
-
-    rows: int
+    rows: int  # rows with a weight above 0
+    # Σw, Σw·y, Σw·p.
     weight: float
     observed: float
     expected: float
-    variance: float
-    squares: float
-    proxy: float
-    impossible: int
-    log_ratios: Array
+    variance: float  # Σw²p(1-p): how far observed - expected strays if the probabilities are true
+    squares: float  # Σw²(y-p)², the clock of the confidence sequence
+    proxy: float  # Σw²v(p), Kearns and Saul's bound on the variance
+    impossible: int  # events of probability 0 that happened
+    log_ratios: Array  # (J,): Σw·log L of each alternative
 
     def __add__(self, other: Sums) -> Sums:
         return added(self, other, *(part.name for part in fields(Sums)))

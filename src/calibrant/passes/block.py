@@ -18,27 +18,15 @@ class Block(Keeper):
 
     What is kept of it is a few numbers a row that several passes need. Rows in memory stay one block between passes; a
     stream makes its blocks anew, so nothing is kept there beyond a pass.
-
-    Attributes
-    ----------
-    logits : array of shape (n, K)
-        C-contiguous float32 or float64, finite: probabilities have become log-probabilities, and exact zeros what
-        they are read as (see `calibrant.validation.saturation`). For maps on embeddings: the embeddings.
-    labels : int64 array of shape (n,)
-        Column indices.
-    weights : float64 array of shape (n,) or None
-        None means one each.
-    n_classes : int
-        K; differs from the number of columns for embeddings only.
-    part : int
-        The partition of a cluster that the rows are in.
     """
 
+    # (n, K): C-contiguous float32 or float64, finite: probabilities have become log-probabilities, and exact zeros what
+    # they are read as (see `calibrant.validation.saturation`). For maps on embeddings: the embeddings.
     logits: Floats
-    labels: Integers
-    weights: Array | None
-    n_classes: int
-    part: int = 0
+    labels: Integers  # (n,): column indices
+    weights: Array | None  # (n,): None means one each
+    n_classes: int  # K; differs from the number of columns for embeddings only
+    part: int = 0  # the partition of a cluster that the rows are in
 
     @property
     def n(self) -> int:

@@ -39,36 +39,18 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Data(Keeper):
-    """Rows behind an engine.
-
-    Attributes
-    ----------
-    engine : Engine
-    n_classes : int
-        K.
-    columns : int
-        Of the scores; K but for embeddings.
-    dtype : dtype of the scores
-    known : Known or None
-        What an earlier pass has found out.
-    origin : pair of Data and a fitted map, or None
-        Where these rows are others as a map answers them.
-    room : Room or None
-        Memory that the user allowed.
-    one_score : OneScore or None
-        The same rows as they came, where that is one score each: the engine makes a block of them when it is asked to.
-    classes : array of shape (K,) or None
-        What the user calls the classes, for maps whose parameters name some; None where they are numbered.
-    """
+    """Rows behind an engine."""
 
     engine: Engine
-    n_classes: int
-    columns: int
+    n_classes: int  # K
+    columns: int  # of the scores; K but for embeddings
     dtype: Any
-    known: Known | None = None
-    origin: tuple[Data, Any] | None = None
-    room: Room | None = None
+    known: Known | None = None  # what an earlier pass has found out
+    origin: tuple[Data, Any] | None = None  # where these rows are others as a map answers them
+    room: Room | None = None  # memory that the user allowed
+    # The same rows as they came, where that is one score each: the engine makes a block of them when it is asked to.
     one_score: OneScore | None = None
+    # What the user calls the classes, for maps whose parameters name some; None where they are numbered.
     classes: NDArray[Any] | None = None
     _plans: dict[int, FoldPlan] = field(default_factory=dict, init=False, repr=False)
     _pilots: dict[int, Data] = field(default_factory=dict, init=False, repr=False)

@@ -57,29 +57,14 @@ def _keys(block: Block, *, fine: bool) -> Keys:
 
 @dataclass(frozen=True, eq=False)
 class FoldPlan:
-    """What turns keys into folds.
+    """What turns keys into folds."""
 
-    Attributes
-    ----------
-    count : int
-        Number of folds.
-    crowded : uint64 array
-        Keys, in order, of which there are so many that fine keys take their place.
-    frequent : uint64 array
-        Keys in use, in order, of the contents whose rows are told apart by their number.
-    dealt : uint64 array or None
-        Keys, in order, that were dealt out; None where folds are keys modulo the count.
-    fold_of : int64 array or None
-        The fold of each key in ``dealt``.
-    before : mapping of int to int64 array
-        By partition of a cluster, how many rows of each frequent content earlier partitions have.
-    """
-
-    count: int
-    crowded: Keys
-    frequent: Keys
-    dealt: Keys | None = None
-    fold_of: Integers | None = None
+    count: int  # number of folds
+    crowded: Keys  # keys, in order, of which there are so many that fine keys take their place
+    frequent: Keys  # keys in use, in order, of the contents whose rows are told apart by their number
+    dealt: Keys | None = None  # keys, in order, that were dealt out; None where folds are keys modulo the count
+    fold_of: Integers | None = None  # the fold of each key in ``dealt``
+    # By partition of a cluster, how many rows of each frequent content earlier partitions have.
     before: Mapping[int, Integers] = field(default_factory=dict)
 
     @property

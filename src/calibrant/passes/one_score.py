@@ -11,18 +11,11 @@ from .statistic import Keeper
 
 @dataclass(frozen=True, eq=False)
 class OneScore(Keeper):
-    """One score a row of two classes; every row weighs one.
+    """One score a row of two classes; every row weighs one."""
 
-    Attributes
-    ----------
-    labels : int64 array of shape (n,)
-        0 or 1.
-    log_odds : callable
-        From a number of rows to slices of as many, each with its log-odds, bit for bit those that the logits have.
-        These last until the next are made.
-    """
-
-    labels: Integers
+    labels: Integers  # (n,): 0 or 1
+    # From a number of rows to slices of as many, each with its log-odds, bit for bit those that the logits have. These
+    # last until the next are made.
     log_odds: Callable[[int], Iterator[tuple[slice, Floats]]]
 
     @property

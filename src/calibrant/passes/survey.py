@@ -74,26 +74,13 @@ class Survey:
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What is known of rows without looking at them.
+    """What is known of rows without looking at them."""
 
-    Attributes
-    ----------
-    counts : pair of arrays of shape (K,)
-        Weight, and number, of the rows of each class.
-    cells : int array or None
-        Rows by cell of their keys.
-    sample : Bottom or None
-        The rows of the smallest keys.
-    judging : Bottom or None
-        The rows of the smallest exact keys, where these are rows held out.
-    folds : mapping of int to Known
-        The first of so many folds, where a row's fold is its key modulo their number.
-    """
-
-    counts: Counts
-    cells: Integers | None = None
-    sample: Bottom | None = None
-    judging: Bottom | None = None
+    counts: Counts  # (K,): weight, and number, of the rows of each class
+    cells: Integers | None = None  # rows by cell of their keys
+    sample: Bottom | None = None  # the rows of the smallest keys
+    judging: Bottom | None = None  # the rows of the smallest exact keys, where these are rows held out
+    # The first of so many folds, where a row's fold is its key modulo their number.
     folds: Mapping[int, Known] = field(default_factory=dict)
 
     def pilot(self, rows: int, n_classes: int, *, exact: bool = False) -> Block | None:

@@ -64,54 +64,24 @@ def label_values(batch: Batch) -> NDArray[Any]:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """How batches are read.
+    """How batches are read."""
 
-    Attributes
-    ----------
-    inputs : {"logits", "probabilities"}
-    embedded : bool
-        Whether they are embeddings, not scores.
-    columns : int
-        Of the scores; two for one score a row.
-    names : tuple or None
-        Of the columns.
-    dtype : dtype of the scores, of all batches together
-    classes : array or None
-        None where they are not known yet.
-    zero : float
-        What a zero is read as, a logarithm; NaN where there is none.
-    exact : bool
-        Whether a zero stays next to nothing (``saturated="exact"``).
-    floors : bool
-        Whether zeros are read at all; False for maps that read them anew.
-    ordered : bool
-        Whether a zero is read as no more than the smallest probability that is not zero.
-    one_score : bool
-        Whether a row has one score, of an event; then there are two columns.
-    event : str or None
-        The label that is this event against several others: then the classes are 0 and 1.
-    named_event : str or None
-        What names the event: the user, or else the column. The labels of all rows tell whether it is one of them.
-    event_told : bool
-        Whether the user did.
-    known : tuple
-        The classes of the map that the scores were read through: rows of one score may have some of them only.
-    """
-
-    inputs: str
-    embedded: bool
-    columns: int
-    names: tuple[Any, ...] | None
+    inputs: str  # {"logits", "probabilities"}
+    embedded: bool  # whether they are embeddings, not scores
+    columns: int  # of the scores; two for one score a row
+    names: tuple[Any, ...] | None  # of the columns
     dtype: Any
-    classes: NDArray[Any] | None
-    zero: float = np.nan
-    exact: bool = False
-    floors: bool = True
-    ordered: bool = False
-    one_score: bool = False
-    event: str | None = None
+    classes: NDArray[Any] | None  # None where they are not known yet
+    zero: float = np.nan  # what a zero is read as, a logarithm; NaN where there is none
+    exact: bool = False  # whether a zero stays next to nothing (``saturated="exact"``)
+    floors: bool = True  # whether zeros are read at all; False for maps that read them anew
+    ordered: bool = False  # whether a zero is read as no more than the smallest probability that is not zero
+    one_score: bool = False  # whether a row has one score, of an event; then there are two columns
+    event: str | None = None  # the label that is this event against several others: then the classes are 0 and 1
+    # What names the event: the user, or else the column. The labels of all rows tell whether it is one of them.
     named_event: str | None = None
-    event_told: bool = False
+    event_told: bool = False  # whether the user did
+    # The classes of the map that the scores were read through: rows of one score may have some of them only.
     known: tuple[Any, ...] = ()
 
     def outcomes(self, batch: Batch) -> NDArray[Any]:

@@ -29,20 +29,14 @@ BLOCK = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """Estimates and the truth they aim at.
-
-    Attributes
-    ----------
-    estimates : array of shape (bins, n, repeats)
-    deviations : array of shape (n, repeats, 6)
-        Controls of each sample less their expectation (see `calibrant.simulation.controls`).
-    """
+    """Estimates and the truth they aim at."""
 
     scenario: Scenario
     n: tuple[int, ...]
     bins: tuple[Any, ...]
     truth: float
-    estimates: Array
+    estimates: Array  # (bins, n, repeats)
+    # (n, repeats, 6): controls of each sample less their expectation (see `calibrant.simulation.controls`).
     deviations: Array
 
     def bias(self) -> Array:

@@ -17,20 +17,11 @@ _MANY = 500_000  # rows from which fits on fine cells look at logits no more, an
 
 @dataclass(frozen=True, eq=False)
 class ScoreColumn:
-    """Valid scores of the second of two classes, none of them saturated.
+    """Valid scores of the second of two classes, none of them saturated."""
 
-    Attributes
-    ----------
-    values : array of shape (n,)
-        float32 or float64.
-    inputs : {"logits", "probabilities"}
-    extremes : array of shape (2,)
-        The least and the largest.
-    """
-
-    values: Floats
-    inputs: str
-    extremes: Floats
+    values: Floats  # (n,): float32 or float64
+    inputs: str  # {"logits", "probabilities"}
+    extremes: Floats  # (2,): the least and the largest
 
     @property
     def logits(self) -> Floats:

@@ -34,18 +34,10 @@ SCANNED: dict[str, Callable[[str, Names, int], Iterator[Batch]]] = {
 
 @dataclass(frozen=True, eq=False)
 class FileSource:
-    """Files, one behind the other.
-
-    Attributes
-    ----------
-    paths : tuple of str
-    names : Names
-        What the user says of columns and keys.
-    bytes_a_batch : int
-    """
+    """Files, one behind the other."""
 
     paths: tuple[str, ...]
-    names: Names
+    names: Names  # what the user says of columns and keys
     bytes_a_batch: int
     held: Any = None  # keeps a temporary file
     is_cluster = False
