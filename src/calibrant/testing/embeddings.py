@@ -8,31 +8,16 @@ import numpy as np
 
 from ..calibrator import Calibrator
 from ..threads import get_threads
+from . import fits
 from .answers import require_distributions, require_same_rows
-from .problems import Problem, fit_quietly, fitted, require, require_close, require_refusal, threads
+from .problems import cloud, fitted, require, require_refusal, samples, threads
 
-
-def cloud(n: int, k: int, d: int, seed: int = 0) -> Problem:
-    """Clouds of points that overlap, one a class, in d dimensions. Every class occurs."""
-    generator = np.random.default_rng(seed)
-    centres = generator.normal(size=(k, d)) * 1.5
-    labels = generator.integers(k, size=n)
-    labels[:k] = np.arange(k)
-    other = centres[generator.integers(k, size=n)] + generator.normal(size=(n, d))
-    return Problem(centres[labels] + generator.normal(size=(n, d)), labels, other)
-
-
-_SIZES = ((2, 1), (2, 5), (4, 3), (10, 6))  # classes and dimensions
 _FAR = 1e4
-
-
-def _problems() -> list[Problem]:
-    return [cloud(120, k, d, seed=k) for k, d in _SIZES]
 
 
 def answers_distributions_from_embeddings(calibrator: Calibrator) -> None:
     """Answer on the simplex, in the dtype asked in, near the rows, far from them and for equal rows."""
-    for data in _problems():
+    for data in samples(calibrator):
         k, far = len(np.unique(data.labels)), np.full((2, data.scores.shape[1]), _FAR) * [[1], [-1]]
         for dtype in (np.float32, np.float64):
             map_ = fitted(calibrator, data.scores.astype(dtype), data.labels)
@@ -53,45 +38,14 @@ def separates_what_is_separate(calibrator: Calibrator) -> None:
     require(right.mean() > 0.95, f"only {right.mean():.2f} of rows in clouds far apart get their label")
 
 
-def rows_and_weights_count_alike(calibrator: Calibrator) -> None:
-    """Ignore the order of rows and rows of weight zero, and take weight two for the row twice."""
-    for data in _problems():
-        n = len(data.labels)
-        order = np.random.default_rng(3).permutation(n)
-        weights = np.where(np.arange(n) % 3 == 0, 2.0, 1.0)
-        twice = np.repeat(np.arange(n), weights.astype(int))
-        p = fitted(calibrator, data.scores, data.labels).predict_proba(data.other)
-        q = fitted(calibrator, data.scores[order], data.labels[order]).predict_proba(data.other)
-        require_close(p, q, 1e-5, "rows in another order")
-        heavy = fitted(calibrator, data.scores, data.labels, weights).predict_proba(data.other)
-        q = fitted(calibrator, data.scores[twice], data.labels[twice]).predict_proba(data.other)
-        require_close(heavy, q, 1e-4, "weight 2 against the row twice")
-        require(np.abs(heavy - p).max() > 1e-6, "sample_weight makes no difference")
-        rest = np.flatnonzero(weights == 1)
-        lent = fitted(calibrator, data.scores, data.labels, (weights == 1) * 1.0).predict_proba(data.other)
-        q = fitted(calibrator, data.scores[rest], data.labels[rest], classes=np.unique(data.labels))
-        require_close(lent, q.predict_proba(data.other), 1e-6, "weight 0 against the row absent")
-
-
 def same_embeddings_same_bytes(calibrator: Calibrator) -> None:
-    """Give the same bytes on one thread and two, to a row alone and among others, and fitted again after other data."""
-    data, last = cloud(250, 4, 5), cloud(40, 3, 2)
+    """Give the same bytes on one thread and two, and to a row alone and among others."""
+    data = cloud(250, 4, 5)
     map_ = fitted(calibrator, data.scores, data.labels)
     wanted = map_.predict_proba(data.other).tobytes()
     with threads(1 if get_threads() > 1 else 2):
         require(map_.predict_proba(data.other).tobytes() == wanted, "one thread and two give different bits")
     require_same_rows(map_, data.other)
-    again = fit_quietly(fitted(calibrator, last.scores, last.labels), data.scores, data.labels)
-    require(again.predict_proba(data.other).tobytes() == wanted, "a map fitted before remembers its old data")
-
-
-def precisions_of_embeddings_agree(calibrator: Calibrator) -> None:
-    """Fit the same map in both precisions."""
-    for data in _problems():
-        single = data.as_type(np.float32)
-        p = fitted(calibrator, data.scores, data.labels).predict_proba(data.other)
-        q = fitted(calibrator, single.scores, single.labels).predict_proba(single.other)
-        require_close(p, q, 2e-3, "float32 against float64")
 
 
 def labels_name_the_classes(calibrator: Calibrator) -> None:
@@ -122,11 +76,10 @@ def refuses_bad_embeddings(calibrator: Calibrator) -> None:
 
 
 CHECKS = (
+    *fits.OF_ALL,
     answers_distributions_from_embeddings,
     separates_what_is_separate,
-    rows_and_weights_count_alike,
     same_embeddings_same_bytes,
-    precisions_of_embeddings_agree,
     labels_name_the_classes,
     refuses_bad_embeddings,
 )

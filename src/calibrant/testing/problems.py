@@ -63,6 +63,23 @@ def problem(n: int, k: int, seed: int = 0) -> Problem:
     return Problem(2.5 * z[:n], labels, 2.5 * z[n:])
 
 
+def cloud(n: int, k: int, d: int, seed: int = 0) -> Problem:
+    """Clouds of points that overlap, one a class, in d dimensions. Every class occurs."""
+    generator = np.random.default_rng(seed)
+    centres = generator.normal(size=(k, d)) * 1.5
+    labels = generator.integers(k, size=n)
+    labels[:k] = np.arange(k)
+    other = centres[generator.integers(k, size=n)] + generator.normal(size=(n, d))
+    return Problem(centres[labels] + generator.normal(size=(n, d)), labels, other)
+
+
+def samples(calibrator: Calibrator) -> list[Problem]:
+    """Return small problems of what the map takes: scores, or embeddings of some numbers of classes and dimensions."""
+    if calibrator.traits.needs == "embeddings":
+        return [cloud(120, k, d, seed=k) for k, d in ((2, 1), (2, 5), (4, 3), (10, 6))]
+    return [problem(250, k, seed=k) for k in sizes(calibrator, (2, 4))]
+
+
 def distinct_rows(k: int) -> Floats:
     """Return rows without ties for which every sensible map has a clear answer."""
     generator = np.random.default_rng(7)
