@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_para
 from .arrays import best_column
 from .calibrator import Calibrator
 from .declared import declared, parameter
-from .errors import InvalidInput, caution
+from .errors import InvalidInput, blamed, caution
 from .fitted_events import EventPair, are_several, event_map, fit_events
 from .fitted_pair import (
     FOLDS,
@@ -316,23 +316,20 @@ def _target(y: Any) -> NDArray[Any]:
     if y is None:
         raise InvalidInput("CalibratedModel requires y to be passed, but the target y is None")
     refuse_missing(as_array(y, "y")[0], "y")
-    try:
+    with blamed("y cannot be read as labels", TypeError, ValueError, problem=InvalidInput):
         y = column_or_1d(y, warn=True)
         with np.errstate(invalid="ignore"):  # of NaN, which is refused
             check_classification_targets(y)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput("y cannot be read as labels", seen=str(error)[:200]) from error
     return y
 
 
 def _together(X: Any, y: Any, sample_weight: Any) -> list[Any]:
     """Return rows, labels and weights in containers that take indices, one row each."""
+    what = "CalibratedModel: X, y and weights must have as many rows"
     if X is None:
-        raise InvalidInput("CalibratedModel: X, y and weights must have as many rows", seen="None")
-    try:
+        raise InvalidInput(what, seen="None")
+    with blamed(what, TypeError, ValueError, problem=InvalidInput):
         return indexable(X, y, sample_weight)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput("CalibratedModel: X, y and weights must have as many rows", seen=str(error)[:200]) from error
 
 
 def _mean(parts: list[Floats]) -> Floats:

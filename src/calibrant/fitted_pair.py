@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params
 
 from .calibrator import Calibrator
-from .errors import InvalidInput
+from .errors import InvalidInput, blamed
 from .types import Array, Floats, Integers
 
 # What each method gives, and the score of a class that the estimator has never seen.
@@ -128,24 +128,21 @@ def classes_of(estimator: Any) -> NDArray[Any]:
 
 def unfitted_copy(estimator: Any) -> Any:
     """Return a copy of the estimator that is not fitted."""
-    try:
+    with blamed("CalibratedModel: estimator cannot be copied", TypeError, problem=InvalidInput):
         return clone(estimator)
-    except TypeError as error:
-        raise InvalidInput("CalibratedModel: estimator cannot be copied", seen=str(error)[:200]) from error
 
 
 def splits_of(cv: Any, X: Any, y: Any, n: int, *, classifier: bool, **params: Any) -> list[tuple[Integers, Integers]]:
     """Return the rows to fit on and to hold out, split by split; what is no such split is refused."""
-    try:
+    allowed: dict[str, Any] = {
+        "allowed": "a number of folds, a splitter, pairs of (train, test)",
+        "problem": InvalidInput,
+    }
+    with blamed("CalibratedModel: cv does not split the rows", TypeError, ValueError, IndexError, **allowed):
         automatic = isinstance(cv, str) and cv == "auto"
         how: Any = (_dealings(y) if classifier else FOLDS) if automatic else cv
         splitter: Any = check_cv(how, y, classifier=classifier)
         found = [(np.arange(n)[train], np.arange(n)[test]) for train, test in splitter.split(X, y, **params)]
-    except (TypeError, ValueError, IndexError) as error:
-        allowed = "a number of folds, a splitter, pairs of (train, test)"
-        raise InvalidInput(
-            "CalibratedModel: cv does not split the rows", seen=str(error)[:200], allowed=allowed
-        ) from error
     if not found or not all(train.size and test.size and train.ndim == test.ndim == 1 for train, test in found):
         raise InvalidInput(
             "CalibratedModel: cv gives no rows to fit on, or none to hold out", seen=f"{len(found)} splits"
