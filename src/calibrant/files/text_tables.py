@@ -7,7 +7,7 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, BinaryIO, TextIO
 
 import numpy as np
@@ -52,18 +52,24 @@ def read_csv(file: BinaryIO, path: str, names: Names) -> Found:
     Cells are separated by what is most frequent in the first line: comma, semicolon or tab. Where it is no comma, a
     comma in a number is a decimal one.
     """
-    header, style, found = csv_text_rows(io.StringIO(_text(file, path), newline=""), path)
-    numbered = list(found)
-    if not numbered:
+    (table,) = csv_tables(io.StringIO(_text(file, path), newline=""), path, names, None)
+    return table_pieces(table, names)
+
+
+def csv_tables(file: TextIO, path: str, names: Names, rows: int | None) -> Iterator[Table]:
+    """Yield tables of so many rows, or of all."""
+    header, style, numbered = csv_text_rows(file, path)
+    some = list(islice(numbered, rows))
+    if not some:
         raise InvalidInput(f"{path} has column names but no rows", seen=f"{len(header)} columns")
-    rows, lines = [row for _, row in numbered], [line for line, _ in numbered]
-    return table_pieces(csv_table(path, header, rows, lines, style, names), names)
+    while some:
+        yield _csv_table(path, header, [row for _, row in some], [line for line, _ in some], style, names)
+        some = list(islice(numbered, rows))
 
 
-def csv_table(
+def _csv_table(
     path: str, header: list[str], rows: list[list[str]], lines: list[int], style: Style, names: Names
 ) -> Table:
-    """Return rows of cells as a table."""
     place = {name: i for i, name in enumerate(header)}
 
     def percent(columns: Sequence[str]) -> bool:
@@ -181,14 +187,20 @@ def _numbers(
 
 def read_jsonl(file: BinaryIO, path: str, names: Names) -> Found:
     """Read one JSON object a line; a list is a row of scores, and ``{"probs": {"ant": …}}`` a column ``probs.ant``."""
-    numbered = [(line, words) for line, words in enumerate(_text(file, path).split("\n"), start=1) if words.strip()]
-    if not numbered:
+    found = next(jsonl_tables(io.StringIO(_text(file, path)), path, names, None), None)
+    if found is None:
         raise InvalidInput(f"{path} is empty", allowed="one JSON object a line")
-    return table_pieces(jsonl_table(path, numbered, names), names)
+    return table_pieces(found, names)
 
 
-def jsonl_table(path: str, numbered: Sequence[tuple[int, str]], names: Names) -> Table:
-    """Return lines of JSON, each with its number, as a table."""
+def jsonl_tables(file: TextIO, path: str, names: Names, rows: int | None) -> Iterator[Table]:
+    """Yield tables of so many lines, or of all."""
+    numbered = ((number, words) for number, words in enumerate(file, start=1) if words.strip())
+    while some := list(islice(numbered, rows)):
+        yield _jsonl_table(path, some, names)
+
+
+def _jsonl_table(path: str, numbered: Sequence[tuple[int, str]], names: Names) -> Table:
     rows = [_object(path, line, words.removeprefix(_MARK) if line == 1 else words) for line, words in numbered]
     lines = [line for line, _ in numbered]
     flat = [_flat(row) for row in rows]

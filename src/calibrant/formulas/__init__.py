@@ -2,5 +2,3 @@
 
 from .functions import keep_top, log_odds, log_softmax, sigmoid, softmax, softplus
 from .graph import Formula, Term, as_rows
-
-__all__ = ["Formula", "Term", "as_rows", "keep_top", "log_odds", "log_softmax", "sigmoid", "softmax", "softplus"]

@@ -5,5 +5,3 @@ from .data import Data, in_column, in_memory, in_passes, in_stream
 from .one_score import OneScore
 from .statistic import Rows
 from .together import together
-
-__all__ = ["Block", "Data", "OneScore", "Rows", "in_column", "in_memory", "in_passes", "in_stream", "together"]

@@ -1,5 +1,3 @@
 """Files read batch by batch, for data larger than memory."""
 
 from .paths import FileSource, file_source
-
-__all__ = ["FileSource", "file_source"]

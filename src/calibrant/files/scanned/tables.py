@@ -8,7 +8,6 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 
@@ -24,7 +23,7 @@ from ..event import column_of_event, plain_labels, refuse_event_of_several
 from ..pieces import Names, Piece
 from ..roles import SCORE_ROLES
 from ..tables import Table, table_pieces
-from ..text_tables import csv_table, csv_text_rows, jsonl_table, other_letters
+from ..text_tables import csv_tables, jsonl_tables, other_letters
 
 _DECODED = 4  # times its size that a batch of Parquet takes while it is decoded: levels, and values as they grow
 _TEXT = 8  # times its size as numbers that a batch of text takes: a cell is an object of some 70 bytes
@@ -184,14 +183,13 @@ def wanted_columns(path: str, columns: Sequence[str], names: Names, schema: Any)
 def text_batches(path: str, names: Names, rows: int) -> Iterator[Batch]:
     """Yield the batches of a .csv, .tsv or .jsonl file, with .gz behind or without."""
     rows = max(min(rows, _FEW), rows // _TEXT)
-    is_json = ".jsonl" in path.lower() or ".ndjson" in path.lower()
-    make: Callable[[Any, str, Names, int], Iterator[tuple[Table, int]]] = _json_tables if is_json else _csv_tables
+    make = jsonl_tables if ".jsonl" in path.lower() or ".ndjson" in path.lower() else csv_tables
     try:
         with blamed(f"cannot read {path}", OSError, EOFError, zlib.error), _opened(path) as file:
             first = 0
-            for table, count in make(file, path, names, rows):
+            for table in make(file, path, names, rows):
                 yield batch_of_table(table, names, Origin(path, first))
-                first += count
+                first += len(table.lines or ())
     except UnicodeDecodeError as error:
         raise other_letters(path, error) from error
 
@@ -201,19 +199,3 @@ def _opened(path: str) -> Iterator[TextIO]:
     packed = path.lower().endswith(".gz")
     with gzip.open(path, "rb") if packed else Path(path).open("rb") as raw:
         yield io.TextIOWrapper(cast("BinaryIO", raw), encoding="utf-8", newline="")
-
-
-def _csv_tables(file: Any, path: str, names: Names, rows: int) -> Iterator[tuple[Table, int]]:
-    header, style, lines = csv_text_rows(file, path)
-    any_rows = False
-    while some := list(islice(lines, rows)):
-        any_rows = True
-        yield csv_table(path, header, [row for _, row in some], [line for line, _ in some], style, names), len(some)
-    if not any_rows:
-        raise InvalidInput(f"{path} has column names but no rows", seen=f"{len(header)} columns")
-
-
-def _json_tables(file: Any, path: str, names: Names, rows: int) -> Iterator[tuple[Table, int]]:
-    numbered = ((number, text) for number, text in enumerate(file, start=1) if text.strip())
-    while some := list(islice(numbered, rows)):
-        yield jsonl_table(path, some, names), len(some)
