@@ -84,32 +84,19 @@ def export(
     elif target == "torch":
         _save_program(calibrator, path, one_score, precision)
         return
-    else:
-        data = _text(calibrator, target, dtype, one_score, columns, dialect, table, keep).encode()
-    with replacing(path) as out:
-        out.write(data)
-
-
-def _text(
-    calibrator: Any,
-    target: str,
-    dtype: str,
-    one_score: bool | None,
-    columns: str | Sequence[str] | None,
-    dialect: str,
-    table: str | None,
-    keep: Sequence[str],
-) -> str:
-    if target == "vllm":
-        return to_vllm(calibrator) + "\n"
-    if target == "json":
-        return to_json(calibrator, one_score=one_score, dtype=dtype) + "\n"
-    if columns is None:
+    elif target == "vllm":
+        data = to_vllm(calibrator).encode() + b"\n"
+    elif target == "json":
+        data = to_json(calibrator, one_score=one_score, dtype=dtype).encode() + b"\n"
+    elif columns is None:
         raise InvalidInput(
             "SQL needs the names of the columns of scores",
             hint="one for one score; for several one a class, and the table (columns, table; --columns, --table)",
         )
-    return to_sql(calibrator, columns, dialect, table=table, keep=keep) + "\n"
+    else:
+        data = to_sql(calibrator, columns, dialect, table=table, keep=keep).encode() + b"\n"
+    with replacing(path) as out:
+        out.write(data)
 
 
 def _save_program(calibrator: Any, path: Any, one_score: bool | None, precision: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -51,16 +51,8 @@ class Stream:
         m, u = join((self.log_m, self.log_u), (later.log_m, later.log_u), later.total.log_ratios)
         reached = self.best + later.total.log_ratios
         longer = (self.best > 0) & (reached >= later.best)
-        return Stream(
-            self.alternatives,
-            self.starts,
-            self.born,
-            self.total + later.total,
-            m,
-            u,
-            np.where(longer, reached, later.best),
-            np.where(longer, self.since, later.since + batches),
-        )
+        best, since = np.where(longer, reached, later.best), np.where(longer, self.since, later.since + batches)
+        return replace(self, total=self.total + later.total, log_m=m, log_u=u, best=best, since=since)
 
     def log_e(self, closed: bool, alpha: float) -> float:
         """Return the logarithm of the evidence; infinite once an event of probability 0 happened."""

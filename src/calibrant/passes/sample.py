@@ -20,6 +20,7 @@ _EXACT = np.uint64(0xD6E8FEB86659FD93)  # an odd multiplier, for the hash of all
 _ODD = np.uint64(0xBF58476D1CE4E5B9)  # an odd multiplier that mixes well (of splitmix64)
 _HASHED = 1 << 17  # scores that are hashed in one go: copies of them stay in the second-level cache
 _FOLDS = np.uint64(10)  # a multiple of the numbers of folds of which the first judges: exact keys leave rows in theirs
+_COLUMNS = ("keys", "logits", "labels", "weights")  # of a row each
 
 
 def bottom_rows(data: Data, most: int, *, exact: bool = False) -> Block:
@@ -44,13 +45,9 @@ class Bottom:
     end: int | None = None
 
     def __add__(self, other: Bottom) -> Bottom:
-        keys = np.concatenate([self.keys, other.keys])
-        logits = np.concatenate([self.logits, other.logits])
-        labels = np.concatenate([self.labels, other.labels])
-        weights = np.concatenate([self.weights, other.weights])
+        both = [np.concatenate([getattr(self, name), getattr(other, name)]) for name in _COLUMNS]
         ends = [end for end in (self.end, other.end) if end is not None]
-        most = max(self.most, other.most)
-        return _reduced(keys, logits, labels, weights, most, min(ends, default=None))
+        return _reduced(*both, max(self.most, other.most), min(ends, default=None))
 
     def covers(self, rows: int) -> bool:
         """Tell whether so many smallest keys are here, or all there are."""
@@ -66,24 +63,16 @@ class Bottom:
         if len(self.keys) <= most:
             return self
         end = int(self.keys[most])
-        some = slice(0, most)
-        parts = self.keys[some], np.ascontiguousarray(self.logits[some]), self.labels[some], self.weights[some]
-        return Bottom(*parts, self.most, end if self.end is None else min(end, self.end))
+        return replace(self.chosen(slice(0, most)), end=end if self.end is None else min(end, self.end))
 
     def block(self, rows: int, n_classes: int) -> Block:
         """Return the rows of the ``rows`` smallest keys."""
         some = slice(0, rows)
         return Block(np.ascontiguousarray(self.logits[some]), self.labels[some], self.weights[some], n_classes)
 
-    def chosen(self, which: Mask) -> Bottom:
+    def chosen(self, which: Mask | slice) -> Bottom:
         """Return some of the rows."""
-        return replace(
-            self,
-            keys=self.keys[which],
-            logits=self.logits[which],
-            labels=self.labels[which],
-            weights=self.weights[which],
-        )
+        return replace(self, **{name: getattr(self, name)[which] for name in _COLUMNS})
 
 
 def _bottom(block: Block, most: int, exact: bool) -> Bottom:
