@@ -146,13 +146,9 @@ def fixed_edges(edges: Any, bins: Any, n: float) -> Edges | None:
 
 
 def make_edges(edges: Any, bins: Any, pairs: Pairs) -> Edges:
-    """Return edges by name for the scores at hand, or the given ones.
+    """Return edges by name (see `EDGES`) for the scores at hand, or the given ones.
 
-    Parameters
-    ----------
-    edges : {"equal_width", "equal_mass", "kmeans", "imax", "sturges"} or array-like
-        "sturges" means equal width with Sturges' number of bins.
-    bins : int or "sturges"
+    "sturges" means equal width with Sturges' number of bins; as ``bins`` it means that number alone.
     """
     fixed = fixed_edges(edges, bins, pairs.rows)
     if fixed is not None:

@@ -64,16 +64,7 @@ def cells_of_scores(
     outcomes: Floats | Mask,
     weights: Array | None = None,
 ) -> FineCells:
-    """Return one cell for each distinct score; rows of weight zero are left out.
-
-    Parameters
-    ----------
-    scores : array of shape (n,)
-        Log-odds, or any finite score.
-    outcomes : array of shape (n,)
-        0 or 1.
-    weights : array of shape (n,), optional
-    """
+    """Return one cell for each distinct score, of log-odds or any finite scores; rows of weight zero are left out."""
     if weights is not None and not weights.all():
         kept = weights > 0
         scores, outcomes, weights = scores[kept], outcomes[kept], weights[kept]

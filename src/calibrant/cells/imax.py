@@ -31,18 +31,9 @@ def imax(cells: FineCells, bins: int, *, affine: bool = True, seed: int = 0) -> 
 
     Alternates Eq. 5: the edge g_m = log{[sp(φ_m) - sp(φ_{m-1})] / [sp(-φ_{m-1}) - sp(-φ_m)]}, sp the softplus, and
     φ_m, the log-odds of the mean of σ(λ) in the bin, until no cell changes its bin. A bin that runs empty is given half
-    of the bin that loses most, which lowers the loss as every other step does.
-
-    Parameters
-    ----------
-    cells : FineCells
-        Of log-odds.
-    bins : int
-        At most so many; fewer where there are fewer distinct scores.
-    affine : bool
-        Fit P(y = 1 | λ) = σ(a λ + a b) first (App. A3.5), instead of trusting a = 1, b = 0.
-    seed : int
-        Of the k-means++ start with the Jensen-Shannon distance and 2 + ⌊ln M⌋ trials a centre (App. A3.4).
+    of the bin that loses most, which lowers the loss as every other step does. Where distinct scores are fewer than
+    ``bins``, so are the bins. ``affine``: P(y = 1 | λ) = σ(a λ + a b) is fitted first (App. A3.5), instead of trusting
+    a = 1, b = 0. ``seed``: of the k-means++ start with the Jensen-Shannon distance and 2 + ⌊ln M⌋ trials (A3.4).
     """
     return imax_of_groups([cells], bins, affine=affine, seed=seed)[0]
 

@@ -43,14 +43,8 @@ def fit_logistic(
 ) -> LogisticFit:
     """Maximise Σ[o·log σ(z) + (w - o)·log σ(-z)] - ½(θ - c)ᵀP(θ - c), z = Dθ + offset, by Newton with halved steps.
 
-    Parameters
-    ----------
-    design : array of shape (m, d)
-    outcomes, weights : arrays of shape (m,)
-        Weight of what happened in a cell, and of all of it.
-    penalty : array of shape (d, d), optional
-    start, centre : array of shape (d,), optional
-        Where to begin, and c: zeros.
+    D is the (m, d) design, o the weight of what happened in a cell, w that of all of it, P the (d, d) penalty and c the
+    centre: zeros, where the search also starts, unless they are given.
     """
     d = design.shape[1]
     P = np.zeros((d, d)) if penalty is None else penalty

@@ -57,10 +57,7 @@ class LogitSpline:
 def logit_spline(pairs: Pairs, *, like: LogitSpline | None = None) -> LogitSpline:
     """Fit the curve: λ∫f″² is penalised, lines are free, and λ is the one of greatest marginal likelihood (Laplace).
 
-    Parameters
-    ----------
-    like : LogitSpline, optional
-        A fit whose knots and strength are taken over: for resamples of the same rows.
+    The knots and the strength of ``like`` are taken over: for resamples of the same rows.
     """
     cells = grouped(pairs.cells, pairs.rows)
     x = _odds(cells.scores)

@@ -21,15 +21,8 @@ def optimal_partition(cells: FineCells, bins: int, include: Bounds | None = None
     An edge inside a run of cells that hold one outcome only is never better than one at an end of the run (the
     objective is convex), so runs are cells. Up to 1,024 of them the answer is the global optimum over all
     partitions into intervals. Beyond, neighbours are merged to that many first, and afterwards each edge in turn moves
-    to the best of all cells between its neighbours, until none moves.
-
-    Parameters
-    ----------
-    cells : FineCells
-    bins : int
-        At most so many.
-    include : int array, optional
-        Bounds of another partition, which the programme may use: the answer is then never worse than that one.
+    to the best of all cells between its neighbours, until none moves. There are at most so many bins. The programme may
+    use the bounds ``include`` of another partition: the answer is then never worse than that one.
     """
     given = np.empty(0, dtype=np.int64) if include is None else include
     runs = _run_starts(cells)

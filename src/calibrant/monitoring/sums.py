@@ -39,15 +39,10 @@ class Sums:
 def sums_of(
     p: Array, happened: Array, exponents: Array | None, alternatives: Alternatives, counts: bool = False
 ) -> Sums:
-    """Return the sums of some rows.
+    """Return the sums of some rows: the probability of the event, and 1.0 where it happened.
 
-    Parameters
-    ----------
-    p, happened : array of shape (n,)
-        The probability of the event, and 1.0 where it happened.
-    exponents : array of shape (n,), or None
-        How much of a row counts: 0 to 1, by which E[L^w] ≤ 1 stays true (Jensen); or, with ``counts``, how many equal
-        rows it stands for.
+    Exponents say how much of a row counts: 0 to 1, by which E[L^w] ≤ 1 stays true (Jensen); or, with ``counts``, how
+    many equal rows it stands for.
     """
     p = np.asarray(p, dtype=np.float64)
     happened = np.asarray(happened, dtype=np.float64)

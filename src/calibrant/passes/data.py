@@ -106,13 +106,10 @@ class Data(Keeper):
     # How a fit looks at them ------------------------------------------------------------------------------------
 
     def reduce(self, function: Callable[[Block], Statistic]) -> Statistic:
-        """Make one pass: apply ``function`` to every block of rows and merge what it returns.
+        """Make one pass: apply a function to every block of rows and merge the statistics that it returns.
 
-        Parameters
-        ----------
-        function : callable
-            From a `Block` to a statistic (see `statistic`). A module-level function, or a ``functools.partial`` of
-            one with its parameters: it holds no rows, so that it can be sent to where the rows are.
+        It is a module-level function, or a ``functools.partial`` of one with its parameters: it holds no rows, so that
+        it can be sent to where the rows are.
         """
         return self.engine.reduce(function)
 

@@ -28,11 +28,7 @@ class _Cancelled(BaseException):
 def together(data: Data, searches: Sequence[Callable[[Data], Any]]) -> list[Any]:
     """Run searches on the same rows, and return what each found.
 
-    Parameters
-    ----------
-    data : Data
-    searches : sequence of callable
-        Each gets the rows. It must look at them by these only, for its passes to be shared.
+    Each gets the rows, and must look at them by these only, for its passes to be shared.
     """
     engine = data.engine
     if not isinstance(engine, PassEngine) or len(searches) < 2:

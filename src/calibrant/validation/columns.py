@@ -16,19 +16,9 @@ from .arrays import as_array, column_names
 def column_order(columns: Sequence[Any], seen: Any, classes: Any) -> Integers | None:
     """Return which column is the first, second, … of those a map was fitted on; None where position decides.
 
-    Parameters
-    ----------
-    columns : sequence
-        The names that the scores have now.
-    seen : sequence or None
-        The names they had in fit, if any.
-    classes : sequence or None
-        The classes of the map, which columns may be named by; None for embeddings.
-
-    Raises
-    ------
-    InvalidInput
-        Where names were seen in fit, or some columns are named by classes, and the names do not match.
+    ``columns`` are the names that the scores have now, ``seen`` those they had in fit, if any. Columns may also go by
+    the ``classes`` of the map; embeddings have none. Where names were seen in fit, or some columns are named by
+    classes, names that do not match are refused.
     """
     refuse_twice(columns)
     if says_nothing(columns):

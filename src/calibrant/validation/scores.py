@@ -38,14 +38,10 @@ class Scores:
 
 
 def as_scores(values: Any, inputs: str, name: str = "scores") -> Scores:
-    """Check scores of the announced kind and return them as logits.
+    """Check scores, (n, K) or (n,), of the kind that the user says they are, and return them as logits.
 
-    Parameters
-    ----------
-    values : array-like of shape (n, K) or (n,)
-        (n,) and (n, 1) are the score of the second of two classes: a log-odds or a probability.
-    inputs : {"logits", "probabilities"}
-        What the user says they are. Never guessed; what contradicts it is refused.
+    (n,) and (n, 1) are the score of the second of two classes: a log-odds or a probability. The kind is never guessed;
+    what contradicts it is refused.
     """
     array, columns = as_matrix(values, name)
     shape = array.shape
