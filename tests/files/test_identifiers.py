@@ -14,7 +14,7 @@ from tests.conftest import overconfident
 import calibrant.loading
 from calibrant import Calibrator, make
 from calibrant.errors import CalibrationWarning, FileProblem, InvalidInput
-from calibrant.files.classes import _KNOWN, _NAMES_OF_0_1_0, find_class, identifier_of, is_known
+from calibrant.files.classes import _KNOWN, find_class, identifier_of, is_known
 from calibrant.files.container import pack, unpack
 from calibrant.files.saving import read_document
 from calibrant.fits.report import FitReport
@@ -56,7 +56,41 @@ def test_an_old_file_saved_again_answers_the_same(shared_data: Path, tmp_path: P
             assert again.tobytes() == loaded.predict_proba(zeros["logits"]).tobytes()
 
 
+# Files of 0.1.0 name classes by the modules they lived in.
+_NAMES_OF_0_1_0 = {
+    "calibrant.maps.binary.bayesian_binning:BayesianBinning": "bayesian-binning",
+    "calibrant.maps.binary.beta:BetaCalibration": "beta-calibration",
+    "calibrant.maps.binary.binning:Binning": "binning",
+    "calibrant.maps.binary.isotonic:Isotonic": "isotonic",
+    "calibrant.maps.binary.platt:PlattScaling": "platt-scaling",
+    "calibrant.maps.binary.spline:SplineCalibration": "spline-calibration",
+    "calibrant.maps.binary.two_class:TwoClassMap": "two-class-map",
+    "calibrant.maps.kernel:KCal": "kcal",
+    "calibrant.maps.perturbation:Hoki": "hoki",
+    "calibrant.maps.scaling._structured_base:FlooredTemperature": "floored-temperature",
+    "calibrant.maps.scaling._structured_part:StructuredPart": "structured-part",
+    "calibrant.maps.scaling.binwise:BinwiseTemperatureScaling": "binwise-temperature-scaling",
+    "calibrant.maps.scaling.dirichlet:DirichletCalibration": "dirichlet-calibration",
+    "calibrant.maps.scaling.ensemble:EnsembleTemperatureScaling": "ensemble-temperature-scaling",
+    "calibrant.maps.scaling.gaussian_process:GaussianProcessCalibration": "gaussian-process-calibration",
+    "calibrant.maps.scaling.matrix:MatrixScaling": "matrix-scaling",
+    "calibrant.maps.scaling.order_preserving:OrderPreservingScaling": "order-preserving-scaling",
+    "calibrant.maps.scaling.structured:StructuredScaling": "structured-scaling",
+    "calibrant.maps.scaling.temperature:TemperatureScaling": "temperature-scaling",
+    "calibrant.maps.scaling.trivial:Identity": "identity",
+    "calibrant.maps.scaling.trivial:Uniform": "uniform",
+    "calibrant.maps.scaling.vector:VectorScaling": "vector-scaling",
+    "calibrant.operators.chain:Chain": "chain",
+    "calibrant.operators.mixture:Mixture": "mixture",
+    "calibrant.operators.one_vs_rest:OneVsRest": "one-vs-rest",
+    "calibrant.selection.auto:AutoCalibrator": "auto-calibrator",
+}
+
+
 def test_old_names_are_those_of_classes_of_today() -> None:
+    from calibrant import loading
+
+    assert loading  # it imports every map
     for old, identifier in _NAMES_OF_0_1_0.items():
         assert find_class(old) is find_class(identifier)
 

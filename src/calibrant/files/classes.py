@@ -6,39 +6,11 @@ its module or the class is renamed. A map of a user's own that declares none goe
 
 from __future__ import annotations
 
+import re
+
 from ..errors import FileProblem, InvalidInput
 
 _KNOWN: dict[str, type] = {}
-
-# Files of 0.1.0 name classes by the modules they lived in.
-_NAMES_OF_0_1_0 = {
-    "calibrant.maps.binary.bayesian_binning:BayesianBinning": "bayesian-binning",
-    "calibrant.maps.binary.beta:BetaCalibration": "beta-calibration",
-    "calibrant.maps.binary.binning:Binning": "binning",
-    "calibrant.maps.binary.isotonic:Isotonic": "isotonic",
-    "calibrant.maps.binary.platt:PlattScaling": "platt-scaling",
-    "calibrant.maps.binary.spline:SplineCalibration": "spline-calibration",
-    "calibrant.maps.binary.two_class:TwoClassMap": "two-class-map",
-    "calibrant.maps.kernel:KCal": "kcal",
-    "calibrant.maps.perturbation:Hoki": "hoki",
-    "calibrant.maps.scaling._structured_base:FlooredTemperature": "floored-temperature",
-    "calibrant.maps.scaling._structured_part:StructuredPart": "structured-part",
-    "calibrant.maps.scaling.binwise:BinwiseTemperatureScaling": "binwise-temperature-scaling",
-    "calibrant.maps.scaling.dirichlet:DirichletCalibration": "dirichlet-calibration",
-    "calibrant.maps.scaling.ensemble:EnsembleTemperatureScaling": "ensemble-temperature-scaling",
-    "calibrant.maps.scaling.gaussian_process:GaussianProcessCalibration": "gaussian-process-calibration",
-    "calibrant.maps.scaling.matrix:MatrixScaling": "matrix-scaling",
-    "calibrant.maps.scaling.order_preserving:OrderPreservingScaling": "order-preserving-scaling",
-    "calibrant.maps.scaling.structured:StructuredScaling": "structured-scaling",
-    "calibrant.maps.scaling.temperature:TemperatureScaling": "temperature-scaling",
-    "calibrant.maps.scaling.trivial:Identity": "identity",
-    "calibrant.maps.scaling.trivial:Uniform": "uniform",
-    "calibrant.maps.scaling.vector:VectorScaling": "vector-scaling",
-    "calibrant.operators.chain:Chain": "chain",
-    "calibrant.operators.mixture:Mixture": "mixture",
-    "calibrant.operators.one_vs_rest:OneVsRest": "one-vs-rest",
-    "calibrant.selection.auto:AutoCalibrator": "auto-calibrator",
-}
 
 
 def identifier_of(cls: type) -> str:
@@ -72,11 +44,15 @@ def is_known(cls: type) -> bool:
 
 
 def find_class(name: str) -> type:
-    """Return the class of this identifier; a name from a file never imports anything."""
-    identifier = _NAMES_OF_0_1_0.get(name, name)
-    if identifier in _KNOWN:
-        return _KNOWN[identifier]
-    module, colon, _ = identifier.partition(":")
+    """Return the class of this identifier; a name from a file never imports anything.
+
+    Files of 0.1.0 name "calibrant.maps.binary.platt:PlattScaling" what is "platt-scaling" since.
+    """
+    module, colon, called = name.partition(":")
+    old = re.sub("(?<=[a-z])(?=[A-Z])", "-", called).lower() if module.startswith("calibrant.") else name
+    for identifier in (name, old):
+        if identifier in _KNOWN:
+            return _KNOWN[identifier]
     if not colon or module.split(".")[0] == "calibrant":
         hint = "the file comes from another version of calibrant: upgrade, or fit the map again"
     else:
