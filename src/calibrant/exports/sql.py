@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, blamed
 from ..parameters import is_one_of
 from ..types import Floats
 from .description import describe
@@ -78,14 +78,9 @@ def _listed(names: Any) -> list[Any]:
 def _expression(calibrator: Any, column: str, words: Dialect) -> str:
     description = describe(calibrator, True, bare=True)
     x = words.number_of(column)
-    try:
+    what, hint = f"{description.called} is too long for one SQL expression", f'to_sql(["{column}"], table=…)'
+    with blamed(what, OverflowError, problem=InvalidInput, hint=f"make it a query: {hint}"):
         text = SqlTerms(description.formula, words, Columns([x])).expressions()[-1]
-    except OverflowError as error:
-        raise InvalidInput(
-            f"{description.called} is too long for one SQL expression",
-            seen=str(error),
-            hint=f'make it a query: to_sql(["{column}"], table=…)',
-        ) from error
     low, high = _at_the_ends(calibrator)
     if description.inputs == "probabilities":
         first, last, inside = f"{x} = 0", f"{x} = 1", f"({x} > 0 and {x} < 1)"
@@ -115,15 +110,10 @@ def _query(calibrator: Any, columns: list[str], words: Dialect, table: str, keep
         raise InvalidInput("one column a class is needed", seen=f"{len(columns)} columns", allowed=str(wanted))
     steps = _Steps(words, table, [*keep, *columns])
     terms = SqlTerms(description.formula, words, Columns([words.number_of(c) for c in columns], steps.name))
-    try:
+    what = f"{description.called} of {wanted} columns is too long for SQL"
+    with blamed(what, OverflowError, problem=InvalidInput, hint="export to ONNX, torch or JSON"):
         answers = terms.expressions()
         steps.check()
-    except OverflowError as error:
-        raise InvalidInput(
-            f"{description.called} of {wanted} columns is too long for SQL",
-            seen=str(error),
-            hint="export to ONNX, torch or JSON",
-        ) from error
     bad = " or ".join(f"{c} is null" for c in columns)
     nan = " or ".join(words.is_nan(words.number_of(c)) for c in columns)
     (no,) = steps.name(len(terms.formula.nodes), 0, [f"case when {bad} then 1 when {nan} then 2 else 0 end"])
