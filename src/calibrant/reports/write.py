@@ -172,7 +172,7 @@ def _page(result: Any, context: Context) -> dict[str, Any]:
         "meanings": {} if before is None else meanings_of(before.is_event),
         "decompositions": decompositions,
         "views": _views(before, after, context.class_names),
-        "what": _what(before),
+        "what": "" if before is None else f"{before.n:,} rows of {before.subject}",
         "frame": frame_marks(),
         "near": _near(before, after),
         "size": f"0 0 {SIZE[0]} {SIZE[1]}",
@@ -278,13 +278,6 @@ def _advice(before: Measurement | None, comparison: Comparison | None, fitted: C
     return (
         "Compare maps on rows the model was not trained on (calibrant compare, or calibrant.compare) and take the best."
     )
-
-
-def _what(before: Measurement | None) -> str:
-    """What was measured, in words."""
-    if before is None:
-        return ""
-    return f"{before.n:,} rows of {before.subject}"
 
 
 def _fact_table(facts: Mapping[str, Any]) -> tuple[list[str], list[tuple[str, list[Any]]]]:
