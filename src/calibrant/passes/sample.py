@@ -45,9 +45,10 @@ class Bottom:
     end: int | None = None
 
     def __add__(self, other: Bottom) -> Bottom:
-        both = [np.concatenate([getattr(self, name), getattr(other, name)]) for name in _COLUMNS]
+        both = (np.concatenate([getattr(self, name), getattr(other, name)]) for name in _COLUMNS)
+        keys, logits, labels, weights = both
         ends = [end for end in (self.end, other.end) if end is not None]
-        return _reduced(*both, max(self.most, other.most), min(ends, default=None))
+        return _reduced(keys, logits, labels, weights, max(self.most, other.most), min(ends, default=None))
 
     def covers(self, rows: int) -> bool:
         """Tell whether so many smallest keys are here, or all there are."""
