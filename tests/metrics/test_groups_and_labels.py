@@ -228,3 +228,24 @@ def test_means_over_labels_have_the_reach_of_their_spread(rng):
             assert found.estimate - found.low == pytest.approx(2.0096 * found.standard_error, rel=1e-4)
         else:
             assert found.wide
+
+
+@pytest.mark.parametrize("clusters", [None, np.arange(30) // 3])
+def test_a_group_without_weight_is_not_there(clusters):
+    """It was divided by nothing, in words of NumPy; the rows of the other groups are measured as without it."""
+    rng = np.random.default_rng(0)
+    p = rng.random(30)
+    y, w, of = (
+        (rng.random(30) < p).astype(int),
+        np.r_[2.0, np.ones(27), 0.0, 0.0],
+        np.repeat(["a", "b", "c"], [14, 14, 2]),
+    )
+    found, alone = (
+        calibrant.measure(y[:n], p[:n], sample_weight=w[:n], groups=of[:n], resamples=29, clusters=own)
+        for n, own in ((30, clusters), (28, None if clusters is None else clusters[:28]))
+    )
+    assert list(found.groups) == ["a", "b"]
+    assert found.group_findings == alone.group_findings
+    blocks = Measuring(resamples=29)
+    blocks.update(y, p, sample_weight=w, groups=of)
+    assert list(blocks.finalise().groups) == ["a", "b"]

@@ -13,6 +13,7 @@ from ..cells.pairs import Pairs
 from ..cells.summed import CELLS, check_cells
 from ..errors import FileProblem, InvalidInput, reading_state
 from ..parameters import generator, is_one_of
+from ..types import Integers
 from ..validation import as_array, as_groups
 from .decisions.net_benefit import curve_of_decisions
 from .estimators.binned import binned
@@ -140,14 +141,24 @@ def _by_group(found: Measurement, forecasts: Forecasts, groups: Any, settings: S
     """Add what was found by group."""
     if groups is None:
         return found
-    places, names = as_groups(groups, forecasts.n)
-    order = sorted(range(len(names)), key=lambda place: natural(str(names[place])))
-    places, shown = np.argsort(order)[places], [str(names[place]) for place in order]
+    forecasts, places, names = _in_groups(forecasts, groups)
+    order = sorted(range(len(names)), key=lambda place: natural(names[place]))
+    places, shown = np.argsort(order)[places], [names[place] for place in order]
     rng = generator(settings.random_state)
     findings = group_findings(forecasts.top, places, shown, settings.confidence, settings.resamples, rng)
     own = _of_each(settings, len(shown))
     parts = {name: measured(forecasts.take(places == place), own) for place, name in enumerate(shown)}
     return replace(found, groups=parts, group_findings=findings)
+
+
+def _in_groups(forecasts: Forecasts, groups: Any) -> tuple[Forecasts, Integers, list[str]]:
+    """Return the rows that have a weight, the place of each one's group, and the groups' names."""
+    places, names = as_groups(groups, forecasts.n)
+    if forecasts.weights is not None:
+        there = forecasts.weights > 0
+        forecasts, places = forecasts.take(there), places[there]
+    seen, places = np.unique(places, return_inverse=True)
+    return forecasts, places, [str(name) for name in names[seen]]
 
 
 def _of_each(settings: Settings, groups: int) -> Settings:
@@ -208,9 +219,9 @@ class Measuring:
         y_prob, classes = in_known_order(y_prob, classes, None if self.summary is None else self.summary.classes)
         forecasts = read(y_true, y_prob, sample_weight, classes=classes)
         if groups is not None:
-            places, names = as_groups(groups, forecasts.n)
-            for place, name in enumerate(names.tolist()):
-                self._group(str(name))._add_rows(forecasts.take(places == place))
+            there, places, names = _in_groups(forecasts, groups)
+            for place, name in enumerate(names):
+                self._group(name)._add_rows(there.take(places == place))
         return self._add_rows(forecasts)
 
     def _group(self, name: str) -> Measuring:
