@@ -109,7 +109,7 @@ def kept_files(root: Path) -> list[Path]:
 
 
 def by_names(root: Path, change: Change) -> list[str]:
-    """Return a room's other test files, first those that name most often what the changed file defines.
+    """Return other test files: those that name what the changed file defines, most often first, then those of its room.
 
     What the files define that import it counts as well: a helper is tested by those whom it helps.
     """
@@ -120,9 +120,11 @@ def by_names(root: Path, change: Change) -> list[str]:
     for path in (source, *others):
         names |= {path.stem, *re.findall(r"^\s*(?:def|class) (\w{5,})", path.read_text(), re.MULTILINE)}
     word = re.compile(rf"\b(?:test_)?(?:{'|'.join(sorted(names))})\b")
-    files = [path for path in test_files(root, change.room) if path.parent != root / KEPT]
-    files.sort(key=lambda path: -len(word.findall(path.stem + " " + path.read_text())))
-    return [str(path.relative_to(root)) for path in files]
+    own = set(test_files(root, change.room))
+    files = [path for path in sorted((root / "tests").rglob("test_*.py")) if path.parent != root / KEPT]
+    counts = {path: len(word.findall(path.stem + " " + path.read_text())) for path in files}
+    named = sorted((path for path in files if counts[path] or path in own), key=lambda path: -counts[path])
+    return [str(path.relative_to(root)) for path in named]
 
 
 def _watch(root: Path, path: Path, kept: Path) -> int:

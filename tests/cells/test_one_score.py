@@ -146,6 +146,28 @@ def test_few_scores_several_columns_and_other_numbers_get_it_too():
     assert as_score_column(np.round(scores * 9).astype(int), "logits") is None
     assert as_score_column(scores, "logits") is None  # announced as what they are not
     assert as_score_column(np.full(2000, 1e-300), "logits") is None
+    assert as_score_column(np.linspace(0.0, 1.0, 2000), "logits") is None
+    assert as_score_column(np.linspace(-1e-9, 1.0, 2000), "logits") is not None
+    assert as_score_column(np.linspace(0.0, 1.1, 2000), "logits") is not None
+
+
+def test_rows_say_of_themselves_what_their_logits_say():
+    data, rows = columns(*events(), "probabilities")
+    for name in ("n", "n_classes", "columns", "size", "dtype", "total_weight", "in_memory"):
+        assert getattr(data, name) == getattr(rows, name), name
+    np.testing.assert_array_equal(data.class_weights, rows.class_weights)
+
+
+@pytest.mark.parametrize("inputs", ["probabilities", "logits"])
+def test_logits_come_in_parts_of_any_size(inputs):
+    scores, _ = events(inputs, n=1001)
+    column = as_score_column(scores, inputs)
+    whole = column.logits[:, 1] - column.logits[:, 0]
+    for step in (1, 7, 500, 1000, 1001, 2000):
+        found = [(part, odds.copy()) for part, odds in column.log_odds(step)]
+        assert len(found) == -(-1001 // step)
+        np.testing.assert_array_equal(np.concatenate([odds for _, odds in found]), whole)
+        np.testing.assert_array_equal(np.concatenate([scores[part] for part, _ in found]), scores)
 
 
 @pytest.mark.parametrize("map_", MAPS, ids=str)

@@ -50,3 +50,18 @@ def test_a_fit_that_goes_on_has_converged_where_both_have():
     assert not begun.gone_on(4, False, 0.8).converged
     assert not FitReport(3, False, "nll", 1.0, 0.9).gone_on(4, True, 0.8).converged
     assert FitReport(3, False, "nll", 1.0, 0.9, at_bound=("x",)).gone_on(4, True, 0.8).converged
+
+
+@pytest.mark.parametrize(("after", "proven", "few"), [(-1.96, True, True), (-1.961, True, False), (-1.959, True, True)])
+def test_a_gain_of_just_so_many_errors_is_one_that_few_rows_decide(after, proven, few) -> None:
+    report = FitReport(2, True, "nll", 0.0, 0.0, 0.0, after, 1.0, held_out_pvalue=1e-4)
+    assert report.unproven is not proven
+    assert ("few rows decide" in str(report)) is few
+    assert FitReport(2, True, "nll", 0.0, 0.0, 0.0, after, 1.0, held_out_pvalue=0.9).unproven is few
+
+
+def test_a_gain_is_that_over_the_scores_not_below_zero() -> None:
+    """A Brier score or a loss of 2 without the map and 1 with it, known to a tenth."""
+    assert not FitReport(2, True, "nll", 2.0, 1.0, 2.0, 1.0, 0.1).unproven
+    assert FitReport(2, True, "nll", 2.0, 1.0, 1.0, 2.0, 0.1).unproven
+    assert FitReport(2, True, "nll", 2.0, 1.0, 2.0, 1.9, 0.1).unproven
