@@ -6,6 +6,7 @@ from scipy.special import log_softmax, softmax
 
 from calibrant import Chain, EnsembleTemperatureScaling, StructuredScaling, load, make
 from calibrant.maps.scaling._structured_part import StructuredPart
+from calibrant.operators import structured
 
 
 def nll(p, y):
@@ -233,3 +234,11 @@ def test_a_few_enormous_gaps_say_nothing_about_the_others(name):
     assert held < 1.01 * nll(known.predict_proba(zeros[1000:]), y[1000:])
     wide = make(name).fit(1e4 * z[:1000], y[:1000])  # all gaps are wide: this is what a temperature is for
     assert base_of(wide).lowest_ == -np.inf
+
+
+@pytest.mark.parametrize(("most", "plain", "bent"), [(3, 2, 1), (4, 3, 3), (5, 3, 3)])
+def test_more_than_so_many_classes_have_fewer_forms(monkeypatch, most, plain, bent):
+    monkeypatch.setattr(structured, "_MANY", most)
+    fitted = StructuredScaling().fit(*skewed(300, 4))
+    kinds = [isinstance(part, Chain) for part in fitted.chain_.parts[1].parts]
+    assert (kinds.count(False), kinds.count(True)) == (plain, bent)

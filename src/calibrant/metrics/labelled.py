@@ -56,7 +56,7 @@ class LabelFindings:
 def label_findings(given: MultiLabel, pooled: Forecasts, confidence: float, sampling: Sampling) -> LabelFindings:
     """Return the figures by label, their means, and those of the number of labels."""
     parts = {name: given.label(place) for place, name in enumerate(given.names)}
-    seen = {name: part for name, part in parts.items() if part.n and part.total > 0}
+    seen = {name: part for name, part in parts.items() if part.total > 0}
     labels = {name: _figures(part, confidence, sampling) for name, part in seen.items()}
     both = [name for name, part in seen.items() if rarer(part) > 0]
     macro, weighted = (
