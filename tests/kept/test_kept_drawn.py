@@ -37,17 +37,16 @@ def test_drawn_calls_say_what_they_did(family, first):
             assert drawn.agree(known[str(seed)], found, 2e-4), f"{family} {seed}: {found} was {known[str(seed)]}"
 
 
-def keep():
-    """Write anew what stable calls say."""
-    warnings.simplefilter("ignore")
-    rows = []
-    for family, count in COUNTS.items():
-        found = {seed: drawn.stable(*drawn.case(family, seed)) for seed in range(count)}
-        told = ",\n".join(f'"{seed}": {json.dumps(value)}' for seed, value in found.items() if value is not None)
-        rows.append(f'"{family}": {{\n{told}\n}}')
-    (HERE / "drawn.json").write_text("{\n" + ",\n".join(rows) + "\n}\n")
+def write(found):
+    """Write what stable calls say, one a line."""
+    parts = []
+    for family, calls in found.items():
+        told = ",\n".join(f'"{seed}": {json.dumps(value)}' for seed, value in calls.items() if value is not None)
+        parts.append(f'"{family}": {{\n{told}\n}}')
+    (HERE / "drawn.json").write_text("{\n" + ",\n".join(parts) + "\n}\n")
 
 
 if os.environ.get("CALIBRANT_KEEP"):
-    keep()
+    warnings.simplefilter("ignore")
+    write({name: {seed: drawn.stable(*drawn.case(name, seed)) for seed in range(n)} for name, n in COUNTS.items()})
     KEPT = kept()
