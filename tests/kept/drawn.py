@@ -93,7 +93,7 @@ def probabilities(z):
 def setting(rng, kind):
     """Draw a map with settings that it accepts."""
     given = {}
-    for name, rule in getattr(kind, "_constraints", {}).items():
+    for name, rule in sorted(getattr(kind, "_constraints", {}).items()):
         words = re.findall(r"'([a-z_\-]+)'", rule.allowed)
         fit = [value for value in (*NUMBERS, *words, *words) if rule.accepts(value)]
         if name not in LEFT and fit and rng.random() < 0.6:
