@@ -11,7 +11,7 @@ from scipy.special import log_softmax, logsumexp
 from sklearn.datasets import make_gaussian_quantiles
 from sklearn.naive_bayes import GaussianNB
 
-from calibrant import CalibrationWarning, TemperatureScaling, make, scan
+from calibrant import CalibrationWarning, DirichletCalibration, MatrixScaling, TemperatureScaling, make, scan
 from calibrant.testing import check_merging
 
 NAMES = ["vector", "matrix", "matrix-odir", "dirichlet", "dirichlet-odir"]
@@ -256,3 +256,15 @@ def test_a_long_search_ends_where_the_order_of_rows_does_not_matter(name):
     other = make(name).set_params(inputs="probabilities").fit(p[order], y[order])
     np.testing.assert_allclose(other.predict_proba(p), one.predict_proba(p), atol=1e-4)
     assert other.fit_report_.held_out_after == pytest.approx(one.fit_report_.held_out_after, abs=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+@pytest.mark.parametrize("regularisation", ["odir", "l2"])
+@pytest.mark.parametrize("kind", [MatrixScaling, DirichletCalibration])
+def test_a_class_that_no_row_of_a_fold_speaks_about_has_no_slope(kind, regularisation):
+    """Its block of the curvature is zero and, with no penalty on what is its own, had no inverse: a LinAlgError."""
+    z = np.array([[0, 0, -1], [-1, 0, 0], [-1, -1, 1], [0, -1, 1], [0, 0, 1.0]])
+    w = np.array([3.8, 0.3, 0.6, 0.3, 0.6])
+    fitted = kind(regularisation=regularisation, strength="cv", intercepts="origin")
+    p = fitted.fit(z, np.array([1, 2, 2, 2, 2]), sample_weight=w).predict_proba(z)
+    np.testing.assert_allclose(p.sum(axis=1), 1)

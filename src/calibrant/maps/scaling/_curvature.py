@@ -29,7 +29,8 @@ class Blocks:
     def metric(self, penalty: Array) -> Metric:
         """Return the inverse of each block with its penalty."""
         blocks, at = self.blocks.copy(), np.arange(self.blocks.shape[1])
-        blocks[:, at, at] += penalty.reshape(len(blocks), -1) + ridge_of(self.eps) * blocks[:, at, at]
+        held = blocks[:, at, at] * (1.0 + ridge_of(self.eps)) + penalty.reshape(len(blocks), -1)
+        blocks[:, at, at] = np.where(held > 0, held, 1.0)  # what nothing speaks about has no slope either
         return _BlockMetric(np.linalg.inv(blocks))
 
     def outlook(self, theta: Array, gradient: Array, prior: Prior) -> Outlook:
