@@ -103,6 +103,11 @@ def weighted_quantiles(values: Array, weights: Array, shares: Array) -> Array:
     return values[below] + (place - np.floor(place)) * (values[above] - values[below])
 
 
+def below_ties(edges: Array) -> Array:
+    """Return edges so little lower that rows of one value, but for rounding in single precision, are on one side."""
+    return edges * (1 - 1e-6)
+
+
 def row_subsample(n: int, most: int) -> slice:
     """Return an evenly spaced choice of at most ``most`` of n rows."""
     return slice(None, None, max(1, -(-n // most)))

@@ -127,3 +127,19 @@ def test_a_forged_number_of_columns_is_refused(tmp_path):
     fitted.save(tmp_path / "forged.calibrant")
     with pytest.raises(CalibrantError, match="columns_"):
         calibrant.load(tmp_path / "forged.calibrant")
+
+
+def test_rows_of_one_probability_but_for_rounding_are_in_one_cell():
+    """Of votes, weight two and the row twice had edges between sums that differ by a last digit."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        votes = rng.multinomial(15, [0.3, 0.2, 0.2, 0.2, 0.1], size=800)
+        z, group = np.log((votes + 0.5) / 17.5), rng.integers(0, 4, 800)
+        y = (1.5 * z + rng.gumbel(size=z.shape) + (group == 1)[:, None] * np.arange(5) / 4).argmax(axis=1)
+        weights = rng.integers(0, 4, 800)
+        twice = np.repeat(np.arange(800), weights)
+        one = Multicalibrated(make("ts")).fit(z, y, weights.astype(float), groups=group)
+        two = Multicalibrated(make("ts")).fit(z[twice], y[twice], groups=group[twice])
+        assert len(one.steps_) == len(two.steps_) > 0
+        gap = one.predict_proba(z, groups=group) - two.predict_proba(z, groups=group)
+        assert np.abs(gap).max() < 1e-9

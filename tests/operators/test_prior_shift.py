@@ -136,3 +136,14 @@ def test_a_map_that_has_not_arrived_has_not_arrived_with_frequencies(monkeypatch
         TemperatureScaling, "fit_data", lambda self, data: replace(whole(self, data), converged=False), raising=True
     )
     assert not fit(PriorShift(make("ts")), z, y).fit_report_.converged
+
+
+def test_scores_of_few_values_in_single_precision_are_no_shift():
+    """A third of the confidences ends at a value that many rows have: rounding put all of them into the next."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        p, other = (np.stack([1 - votes, votes], axis=1) for votes in rng.integers(1, 10, (2, 1500)) / 10)
+        y = (rng.random(1500) < p[:, 1]).astype(int)
+        shift = PriorShift(make("ts"), inputs="probabilities").fit(p, y)
+        tests = [shift.adapt(rows).shift_test_["p_value"] for rows in (other, other.astype(np.float32))]
+        assert tests[1] == pytest.approx(tests[0], rel=1e-3)

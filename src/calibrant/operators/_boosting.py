@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import norm
 
-from ..arrays import softmax, weighted_quantiles
+from ..arrays import below_ties, softmax, weighted_quantiles
 from ..types import Array, Mask
 
 _LEAST = 5.0  # Σ p(1 - p) of a cell: with less its deviation is not normal
@@ -30,7 +30,7 @@ def boost(z: Array, wanted: Array, weights: Array, members: Mask, cells: int, le
     inner = np.linspace(0, 1, cells + 1)[1:-1]
     orders = start.argsort(axis=0).T
     parts = [weighted_quantiles(start[order, k], weights[order], inner) for k, order in enumerate(orders)]
-    edges = np.array([[0.0, *part, 1.1] for part in parts])
+    edges = np.array([[0.0, *below_ties(part), 1.1] for part in parts])
     rounds: list[Round] = []
     while len(rounds) < most:
         found = _largest(np.asarray(softmax(z), dtype=np.float64), wanted, weights, members, edges, level)

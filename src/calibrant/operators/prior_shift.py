@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from ..arrays import log_softmax, softmax, weighted_quantiles
+from ..arrays import below_ties, log_softmax, softmax, weighted_quantiles
 from ..calibrator import Calibrator
 from ..declared import attribute, declared, parameter
 from ..errors import InvalidInput
@@ -213,7 +213,7 @@ def _edges(p: Floats, weights: Array) -> Array:
         own = top == label
         if w[own].sum() >= 3:
             edges[label] = weighted_quantiles(confidence[own], w[own], _THIRDS)
-    return edges
+    return below_ties(edges)
 
 
 def _bias_corrected(data: Data) -> tuple[float, Array, int, bool]:
