@@ -36,7 +36,9 @@ def test_keys_are_crowded_by_contents_and_contents_frequent_by_rows(limit):
         often = {content for content in rows if rows[content] > limit}
         crowded = {k for k, some in by_key.items() if len(some) > limit or (len(some) > 1 and some & often)}
         frequent = {content if content // 3 in crowded else content // 3 for content in often}
-        found = folds._told_apart(keys, fine, counts, limit)
+        times = folds._times(fine, counts)
+        assert times.tolist() == [rows[content] for content in fine.tolist()]
+        found = folds._told_apart(keys, fine, times > limit, limit)
         assert found[0].tolist() == sorted(crowded)
         assert found[1].tolist() == sorted(frequent)
         finer = folds._finer(keys, fine, found[0])
@@ -97,23 +99,32 @@ def test_rows_of_a_frequent_content_are_numbered_by_weight():
 
 @pytest.mark.parametrize("count", [2, 3, 7])
 def test_few_rows_are_dealt_label_by_label_in_the_order_of_their_keys(count):
+    """Rows of scores that several labels share are in one fold; of frequent scores all are told apart."""
     for seed in range(20):
         keys, fine, _, weights, _ = contents(seed)
         weights = weights + 0.5
         labels = (fine % 2).astype(np.int64)  # what is one content has one label
-        plan = folds._dealt_plan(keys, fine, labels, weights, count, 2)
-        told = plan.of_rows(keys, fine, weights)
+        scores = fine // 2 + U(1000)
+        plan = folds._dealt_plan(keys, fine, scores, labels, weights, count, 5)
+        told = plan.of_rows(keys, fine, scores, weights)
+        times = Counter(scores.tolist())
+        of_labels = {s: {b for t, b in zip(scores.tolist(), labels.tolist(), strict=True) if t == s} for s in times}
+        joined = [s for s in sorted(times) if times[s] <= 5 and len(of_labels[s]) > 1]
+        assert plan.joined.tolist() == joined
+        often = {f for f, s in zip(fine.tolist(), scores.tolist(), strict=True) if times[s] > 5}
+        assert often <= {*plan.frequent.tolist()} | {f for f in often if f // 3 in plan.frequent.tolist()}
         finer = folds._finer(keys, fine, plan.crowded)
         own = folds._numbered(finer, weights, plan.frequent, np.zeros(len(plan.frequent), int))
-        first = {}
+        own = np.where(np.isin(scores, joined), scores, own)
+        lowest = {}
         for key, label in zip(own.tolist(), labels.tolist(), strict=True):
-            first.setdefault(key, label)
-        turn = {key: i % count for i, key in enumerate(sorted(first, key=lambda key: (first[key], key)))}
+            lowest[key] = min(label, lowest.get(key, label))
+        turn = {key: i % count for i, key in enumerate(sorted(lowest, key=lambda key: (lowest[key], key)))}
         assert told.tolist() == [turn[key] for key in own.tolist()]
         assert not plan.by_key
     assert folds.FoldPlan(5, np.zeros(0, U), np.zeros(0, U)).by_key
     assert folds.FoldPlan(5, np.zeros(0, U), np.zeros(0, U)).of_rows(
-        np.array([7, 12, 13], dtype=U), np.zeros(3, U), np.ones(3)
+        np.array([7, 12, 13], dtype=U), np.zeros(3, U), np.zeros(3, U), np.ones(3)
     ).tolist() == [2, 2, 3]
 
 

@@ -117,6 +117,32 @@ def test_rows_of_one_score_twice_are_in_the_folds_of_rows_of_weight_two():
         np.testing.assert_array_equal(np.unique(one), np.unique(two))
 
 
+def test_rows_of_the_same_scores_are_in_one_fold_whatever_their_labels():
+    """Of frequent scores every row goes by itself, also those of a label that few of them have."""
+    generator = np.random.default_rng(2)
+    scores = np.append(np.round(generator.normal(size=300), 2), np.full(60, 7.0))
+    labels = np.append(generator.integers(0, 2, 300), np.arange(60) % 20 == 0)
+    block = Block(np.column_stack([np.zeros(360), scores]), labels, None, 2)
+    numbers = in_memory(block).plan(5).start()(block)
+    values, place, times = np.unique(scores, return_inverse=True, return_counts=True)
+    shared = [i for i in range(len(values)) if 1 < times[i] <= 4 and len(set(labels[place == i])) == 2]
+    assert len(shared) > 20
+    assert all(len(set(numbers[place == i])) == 1 for i in shared)
+    assert len(set(numbers[(scores == 7) & (labels == 1)])) > 1
+    assert np.ptp(np.bincount(numbers)) <= 20
+    order = generator.permutation(360)
+    mixed = block.take(order)
+    found = in_memory(mixed).plan(5).start()(mixed)
+    rare = (times[place] <= 4)[order]  # others are told apart by their number
+    np.testing.assert_array_equal(found[rare], numbers[order][rare])
+    pieces = cut(block, (0, 7, 330))
+    for f in range(5):
+        one, two = in_memory(block).only(f, 5).rows(), pieces.only(f, 5).rows()
+        assert sorted(zip(one.logits[:, 1], one.labels, strict=True)) == sorted(
+            zip(two.logits[:, 1], two.labels, strict=True)
+        )
+
+
 @pytest.mark.parametrize("n", [200, 5000, 20_000])
 def test_scores_of_few_values_make_even_folds_that_are_not_alike(n):
     generator = np.random.default_rng(0)

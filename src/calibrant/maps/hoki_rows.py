@@ -12,7 +12,7 @@ from .. import _core
 from ..arrays import row_blocks, softmax
 from ..fits.judge import raw_losses
 from ..passes import Block, Rows
-from ..passes.folds import fine_keys, row_keys
+from ..passes.folds import fine_keys, row_keys, score_keys
 from ..threads import get_threads
 from ..types import Array, Floats, Integers
 
@@ -55,6 +55,8 @@ class Seen:
         Hashes of the rows' content.
     fine : uint64 array
         Hashes of all digits of it.
+    scores : uint64 array
+        Hashes of all digits of the scores.
     kept : array
         γ, the share of noise vectors that leave the top label alone.
     right : array
@@ -70,6 +72,7 @@ class Seen:
 
     keys: NDArray[np.uint64]
     fine: NDArray[np.uint64]
+    scores: NDArray[np.uint64]
     kept: Array
     right: Array
     confidence: Array
@@ -80,7 +83,7 @@ class Seen:
     @classmethod
     def of(cls, found: Rows) -> Seen:
         """Sort what `rows_seen` found; rows without a weight are left out."""
-        keys, _, kept, right, confidence, before, rest, weights = found.columns
+        keys, _, _, kept, right, confidence, before, rest, weights = found.columns
         order = np.lexsort((keys, rest, before, confidence, weights, right, kept))
         order = order[weights[order] > 0]
         return cls(*(column[order] for column in found.columns))
@@ -102,7 +105,8 @@ def rows_seen(block: Block, noise: Noise) -> Rows:
         before[part] = raw_losses("nll", z, labels)
         rest[part] = _label_shares(p, rows, top[part], labels)
     kept, right = noise.shares(block.logits), (top == block.labels).astype(np.float64)
-    return Rows(block.kept(row_keys), fine_keys(block), kept, right, confidence, before, rest, block.weight_array)
+    hashes = block.kept(row_keys), fine_keys(block), score_keys(block)
+    return Rows(*hashes, kept, right, confidence, before, rest, block.weight_array)
 
 
 def _label_shares(p: Floats, rows: Integers, top: Integers, labels: Integers) -> Array:

@@ -131,7 +131,8 @@ class Hoki(Calibrator):
         start = seen.confidence if self.init == "confidence" else np.full(len(seen.kept), self.accuracy_)
         learnt = self._design(seen, start, slice(None))
         self.alphas_, self.betas_, self.filled_ = learnt.alphas, learnt.betas, learnt.filled
-        report = self._report(seen, start, learnt, some.plan(FOLDS).of_rows(seen.keys, seen.fine, seen.weights))
+        folds = some.plan(FOLDS).of_rows(seen.keys, seen.fine, seen.scores, seen.weights)
+        report = self._report(seen, start, learnt, folds)
         return stated(report, some, data)
 
     def _design(self, seen: Seen, start: Array, rows: Any) -> Design:

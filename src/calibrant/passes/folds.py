@@ -9,21 +9,25 @@ a row of weight two. Two things keep folds even:
   of several that share it has so many rows (more than four and more than one in a thousand), all digits of the scores
   tell them apart (`fine_keys`). Rows whose content is as frequent as that by itself are told apart by their number
   among their equals, as if that were content. A content alone with its key goes by it, whatever its precision.
+
+Up to 4,096 rows those of the same scores are in one fold whatever their labels, or, where the scores are as frequent as
+that, told apart by number. Were the rows of each label in a fold of their own, a map would be judged where it has
+learnt from the other labels alone: of 300 rounded scores of an event a step function's held-out loss was .03 too high.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
 from ..threads import get_threads
-from ..types import Array, Integers
+from ..types import Array, Integers, Mask
 from .block import Block
 from .statistic import Rows
 
@@ -50,6 +54,11 @@ def fine_keys(block: Block) -> Keys:
     return _keys(block, fine=True)
 
 
+def score_keys(block: Block) -> Keys:
+    """Return a hash of all digits of each row's scores, whatever its label."""
+    return _keys(replace(block, labels=np.zeros_like(block.labels)), fine=True)
+
+
 def _keys(block: Block, *, fine: bool) -> Keys:
     relative = block.logits.shape[1] == block.n_classes
     return _core.row_keys(block.logits, block.labels, relative, fine, get_threads())
@@ -62,6 +71,7 @@ class FoldPlan:
     count: int  # number of folds
     crowded: Keys  # keys, in order, of which there are so many that fine keys take their place
     frequent: Keys  # keys in use, in order, of the contents whose rows are told apart by their number
+    joined: Keys = field(default_factory=lambda: _NONE)  # score keys, in order, that rows of several labels go by
     dealt: Keys | None = None  # keys, in order, that were dealt out; None where folds are keys modulo the count
     fold_of: Integers | None = None  # the fold of each key in ``dealt``
     # By partition of a cluster, how many rows of each frequent content earlier partitions have.
@@ -82,14 +92,16 @@ class FoldPlan:
                 keys = _finer(keys, block.kept(fine_keys), self.crowded)
             if block.part not in seen:
                 seen[block.part] = self.before.get(block.part, np.zeros(len(self.frequent), dtype=np.int64)).copy()
-            return self._of_keys(_numbered(keys, block.weight_array, self.frequent, seen[block.part]))
+            keys = _numbered(keys, block.weight_array, self.frequent, seen[block.part])
+            return self._of_keys(_joined(keys, block.kept(score_keys), self.joined) if len(self.joined) else keys)
 
         return folds
 
-    def of_rows(self, keys: Keys, fine: Keys, weights: Array) -> Integers:
-        """Return the folds of all rows, where their keys, fine keys and weights are at hand."""
+    def of_rows(self, keys: Keys, fine: Keys, scores: Keys, weights: Array) -> Integers:
+        """Return the folds of all rows, where their keys, fine keys, score keys and weights are at hand."""
         finer = _finer(keys, fine, self.crowded)
-        return self._of_keys(_numbered(finer, weights, self.frequent, np.zeros(len(self.frequent), dtype=np.int64)))
+        numbered = _numbered(finer, weights, self.frequent, np.zeros(len(self.frequent), dtype=np.int64))
+        return self._of_keys(_joined(numbered, scores, self.joined))
 
     def _of_keys(self, keys: Keys) -> Integers:
         if self.dealt is None or self.fold_of is None:
@@ -102,15 +114,16 @@ def fold_plan(data: Data, count: int) -> FoldPlan:
     """Return the plan of so many folds for these rows; one pass, or two where there are many rows."""
     limit = alike_limit(data.n)
     if data.n <= _DEALT:
-        keys, fine, labels, weights = data.reduce(_all_keys).columns
-        return _dealt_plan(keys, fine, labels, weights, count, limit)
+        keys, fine, scores, labels, weights = data.reduce(_all_keys).columns
+        return _dealt_plan(keys, fine, scores, labels, weights, count, limit)
     known = data.known
     cells = data.reduce(cell_counts) if known is None or known.cells is None else known.cells
     heavy = np.flatnonzero(cells > limit)
     if not len(heavy):
         return FoldPlan(count, _NONE, _NONE)
     found = data.reduce(partial(_keys_in_cells, cells=heavy))
-    crowded, frequent = _told_apart(found.keys, found.fine, found.counts, limit)
+    often = _times(found.fine, found.counts) > limit
+    crowded, frequent = _told_apart(found.keys, found.fine, often, limit)
     keys = _finer(found.keys, found.fine, crowded)
     there = np.isin(keys, frequent)
     parts, part = np.unique(found.parts[there], return_inverse=True)
@@ -121,17 +134,22 @@ def fold_plan(data: Data, count: int) -> FoldPlan:
     return FoldPlan(count, crowded, frequent, before=by_part)
 
 
-def _told_apart(keys: Keys, fine: Keys, counts: Integers, limit: int) -> tuple[Keys, Keys]:
+def _told_apart(keys: Keys, fine: Keys, often: Mask, limit: int) -> tuple[Keys, Keys]:
     """Return which keys are crowded, and the keys of frequent contents that are in use then, both in order.
 
     Contents count, not rows, so that rows given twice are told apart where rows of weight two are.
     """
-    contents, first, place = np.unique(fine, return_index=True, return_inverse=True)
-    own = keys[first]
+    contents, first = np.unique(fine, return_index=True)
+    own, frequent = keys[first], often[first]
     shared, of, alike = np.unique(own, return_inverse=True, return_counts=True)
-    frequent = np.bincount(place, counts) > limit
     crowded = np.union1d(shared[alike > limit], own[frequent & (alike[of] > 1)])
     return crowded, np.unique(_finer(own, contents, crowded)[frequent])
+
+
+def _times(keys: Keys, counts: Integers | None = None) -> NDArray[Any]:
+    """Return how many rows have the key of each."""
+    place = np.unique(keys, return_inverse=True)[1]
+    return np.bincount(place, counts)[place]
 
 
 def alike_limit(rows: int) -> int:
@@ -147,7 +165,8 @@ def counted_keys(block: Block) -> Keys:
 
 def _all_keys(block: Block) -> Rows:
     counted = block.weight_array > 0
-    return Rows(*(column[counted] for column in (row_keys(block), fine_keys(block), block.labels, block.weight_array)))
+    columns = row_keys(block), fine_keys(block), score_keys(block), block.labels, block.weight_array
+    return Rows(*(column[counted] for column in columns))
 
 
 def cell_counts(block: Block) -> Integers:
@@ -192,15 +211,24 @@ def _keys_in_cells(block: Block, cells: Integers) -> KeyCounts:
     return KeyCounts.of(keys[there], fine_keys(some), block.part * alone, alone, coarse=False)
 
 
-def _dealt_plan(keys: Keys, fine: Keys, labels: Integers, weights: Array, count: int, limit: int) -> FoldPlan:
-    alone = np.ones(len(keys), dtype=np.int64)
-    crowded, frequent = _told_apart(keys, fine, alone, limit)
-    keys = _finer(keys, fine, crowded)
-    keys = _numbered(keys, weights, frequent, np.zeros(len(frequent), dtype=np.int64))
-    dealt, first = np.unique(keys, return_index=True)
+def _dealt_plan(
+    keys: Keys, fine: Keys, scores: Keys, labels: Integers, weights: Array, count: int, limit: int
+) -> FoldPlan:
+    often = _times(scores) > limit
+    crowded, frequent = _told_apart(keys, fine, often, limit)
+    keys = _numbered(_finer(keys, fine, crowded), weights, frequent, np.zeros(len(frequent), dtype=np.int64))
+    joined = np.unique(scores[~often & (_times(scores) > _times(fine))])
+    dealt, place = np.unique(_joined(keys, scores, joined), return_inverse=True)
+    lowest = np.full(len(dealt), labels.max(initial=0))
+    np.minimum.at(lowest, place, labels)
     turn = np.empty(len(dealt), dtype=np.int64)
-    turn[np.lexsort((dealt, labels[first]))] = np.arange(len(dealt))
-    return FoldPlan(count, crowded, frequent, dealt, turn % count)
+    turn[np.lexsort((dealt, lowest))] = np.arange(len(dealt))
+    return FoldPlan(count, crowded, frequent, joined, dealt, turn % count)
+
+
+def _joined(keys: Keys, scores: Keys, joined: Keys) -> Keys:
+    """Return the keys, those of the scores in place of what rows of several labels share."""
+    return np.where(np.isin(scores, joined), scores, keys)
 
 
 def _finer(keys: Keys, fine: Keys, crowded: Keys) -> Keys:
