@@ -111,3 +111,46 @@ def test_groups_of_weighted_rows_are_counted_as_what_they_are(
         (tmp_path / "a.csv").write_text("\n".join(["risk,label,weight,group", *lines]) + "\n")
         assert main(["measure", str(tmp_path / "a.csv"), "--groups", "group", "-q"]) == 0
         assert words in capsys.readouterr().out
+
+
+def test_a_group_whose_event_happens_less_often_has_its_interval_on_that_side() -> None:
+    p = np.full(2000, 0.5)
+    y = np.r_[np.tile([1, 0], 500), np.tile([0, 0, 0, 1], 250)]
+    found = calibrant.measure(y, p, groups=np.repeat(["a", "b"], 1000)).group_findings
+    assert found is not None
+    row = found.rows[1]
+    words = f"happens {-row.gap:.3f} less often than was said (interval {-row.high:.3f} to {-row.low:.3f})"
+    assert words in found.verdict
+    assert row.high < 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["compare", "a.npz", "--methods", "fats"], "hint: did you mean fast?"),
+        (["export", "m.calibrant", "-o", "m.xyz"], "seen: 'm.xyz'; allowed: onnx, torch, sql, json, vllm; or a path"),
+        (["export", "m.calibrant", "-o", "m.sql", "--columns", "a,b,c"], "hint: name it: --table scores --keep id"),
+    ],
+)
+def test_advice_is_in_words_of_the_command_line(
+    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.savez("a.npz", logits=RNG.normal(size=(60, 3)), labels=np.arange(60) % 3)
+    assert main(["fit", "a.npz", "--method", "ts", "-o", "m.calibrant", "-q"]) == 0
+    capsys.readouterr()
+    assert main(arguments) == 3
+    assert said in capsys.readouterr().err
+
+
+def test_inspect_has_no_row_for_columns_without_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.savez("a.npz", logits=RNG.normal(size=(60, 3)), labels=np.arange(60) % 3)
+    assert main(["fit", "a.npz", "--method", "ts", "-o", "m.calibrant", "-q"]) == 0
+    capsys.readouterr()
+    assert main(["inspect", "m.calibrant"]) == 0
+    told = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["classes", "0,", "1,", "2"] in told
+    assert ["columns"] not in told

@@ -12,6 +12,7 @@ _SAID: list[tuple[str, str]] = [
         "name the columns by their classes, as in p_ant,p_bee, or give the names in a key classes, or name by --event "
         "the event of one column",
     ),
+    (r"to_sql\(columns, .*\)", "--table scores --keep id"),
     (r"one-hot rows: pass y\.argmax\(axis=1\)", "of one-hot rows, write the number of the class"),
     (r"percentages must be divided by 100", "if these are percentages, pass --percent"),
     (r"\bor normalise the rows\b", "normalise the rows, or choose their columns with --scores"),

@@ -61,8 +61,8 @@ def to_sql(
     if table is None:
         raise InvalidInput(
             "several columns make a query, which selects from a table",
-            seen="table=None",
-            hint='name the table: to_sql(columns, table="scores", keep=["id"])',
+            seen="no table",
+            hint='name it: to_sql(columns, table="scores", keep=["id"])',
         )
     return _query(calibrator, listed, words, table, kept)
 

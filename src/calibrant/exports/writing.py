@@ -72,8 +72,8 @@ def export(
     if target is None or not is_one_of(target, TARGETS):
         raise InvalidInput(
             "what to export to is not clear",
-            seen=f"to={to!r}, path {os.fspath(path)!r}",
-            allowed=f"to={', '.join(TARGETS)}; or a name that ends in {', '.join(_SUFFIXES)}",
+            seen=repr(os.fspath(path) if to is None else to),
+            allowed=f"{', '.join(TARGETS)}; or a path that ends in {', '.join(_SUFFIXES)}",
         )
     if target == "onnx":
         if model is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from ..calibrator import Calibrator
@@ -54,6 +55,13 @@ def pick_methods(methods: Methods, n: int, k: int, embeddings: bool, random_stat
         picked = [name for name in names() if name not in missing]
     elif isinstance(methods, str) and methods in ("default", "fast"):
         picked = default_methods(n, k) if methods == "default" else fast_methods(n, k)
+    elif methods not in names() and (near := get_close_matches(str(methods), ("default", "fast", "all"), n=1)):
+        raise InvalidInput(
+            "no set of maps has this name",
+            seen=repr(methods),
+            allowed="default, fast, all, or names of maps",
+            hint=f"did you mean {near[0]}?",
+        )
     try:
         picked = list(picked)
     except (TypeError, RuntimeError) as error:  # arrays without a dimension say that they can be walked through

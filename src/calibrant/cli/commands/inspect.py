@@ -24,9 +24,8 @@ def command(file: str, names: Any, run: Run) -> None:
     if run.as_json:
         print_json("inspect", file=file, what="data" if is_data else "map", **facts)
         return
-    print_table(
-        ("", file), [row for key, value in facts.items() for row in _rows(key.replace("_", " "), value)], left=2
-    )
+    told = {key.replace("_", " "): value for key, value in facts.items() if value != []}
+    print_table(("", file), [row for key, value in told.items() for row in _rows(key, value)], left=2)
 
 
 def _rows(name: str, value: Any) -> list[tuple[str, str]]:

@@ -81,10 +81,11 @@ class GroupFindings:
         if not self.test.rejects(1 - self.confidence):
             return f"No evidence that groups differ ({self.test.p})."
         worst = next(row for row in self.rows if row.name == self.worst)
+        low, high = (worst.low, worst.high) if worst.gap > 0 else (-worst.high, -worst.low)
         return (
             f"Groups differ ({self.test.p}): {worst.name} strays most, by {worst.strayed:.1f} standard deviations; its "
             f"event happens {abs(worst.gap):.3f} {'more' if worst.gap > 0 else 'less'} often than was said "
-            f"(interval {worst.low:.3f} to {worst.high:.3f})."
+            f"(interval {low:.3f} to {high:.3f})."
         )
 
     def to_dict(self) -> dict[str, Any]:
