@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from ..fits.judge import FOLDS, Comparison, judged, stated
 from ..fits.report import FitReport
 from ..formulas import Term
 from ..invariants import Optional, Values
+from ..made import made_once
 from ..metrics import calibration_error_bound
 from ..parameters import AnyOf, Integer, Number, OneOf, count_from
 from ..passes import Block, Data
@@ -28,8 +28,6 @@ from ..validation import as_labels
 from .hoki_design import SEARCH_ROWS, Design, binned_error, design, replay, search_noise, weighted_std
 from .hoki_formula import confidence_formula, shares_formula, spread_formula
 from .hoki_rows import LAWS, NODES, Noise, Seen, rows_seen
-
-_NOISES: WeakKeyDictionary[Hoki, Noise] = WeakKeyDictionary()  # beside the maps, which hold what was learnt and no more
 
 
 @declared
@@ -184,10 +182,8 @@ class Hoki(Calibrator):
 
     def _noise(self) -> Noise:
         """The noise of the fit, laid out once for all calls."""
-        found = _NOISES.get(self)
-        if found is None or (found.law, found.scale) != (self.law_, self.scale_) or found.vectors is not self.noise_:
-            found = _NOISES[self] = Noise(self.law_, self.scale_, self.noise_)
-        return found
+        parts = self.law_, self.scale_, self.noise_
+        return made_once(self, parts, lambda: Noise(*parts))
 
     def _confidence(self, logits: Floats) -> Array:
         start = np.full(len(logits), self.accuracy_)

@@ -64,9 +64,3 @@ def _largest(p: Array, wanted: Array, weights: Array, members: Mask, edges: Arra
             most, step = float(size[g, c]), float(off[g, c] / (spread[g, c] + _PRIOR))
             best = Round(k, int(g), float(edges[k, c]), float(edges[k, c + 1]), step)
     return best if tested and most > norm.isf(level / (2 * tested)) else None
-
-
-def mean_loss(z: Array, wanted: Array, weights: Array) -> float:
-    """Return the mean log-loss of softmax(z)."""
-    p = (np.asarray(softmax(z)) * wanted).sum(axis=1)
-    return -float(weights @ np.log(np.maximum(p, 1e-300))) / float(weights.sum())

@@ -28,6 +28,11 @@ class Begun(NamedTuple):
     logits: Array
     report: FitReport
 
+    def loss(self, logits: Array) -> float:
+        """Return the mean log-loss of softmax of logits of the rows."""
+        likely = softmax(logits)[np.arange(self.rows.n), self.rows.labels]
+        return -float(self.rows.weight_array @ np.log(np.maximum(likely, 1e-300))) / self.rows.total_weight
+
 
 class GroupedMap(Calibrator):
     """Base of maps that correct a common map by the groups of rows, which `fit` and `predict_proba` are told."""

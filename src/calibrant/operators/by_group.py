@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import softmax
 from ..calibrator import Calibrator
 from ..declared import attribute, declared, parameter
 from ..errors import InvalidInput, caution, count_of
@@ -17,7 +16,6 @@ from ..fits.judge import tell
 from ..formulas import Term
 from ..invariants import ANY, Fitted, Values
 from ..parameters import AnyOf, Instance, OneOf
-from ..passes import Block
 from ..traits import Traits
 from ..types import Array, Integers, Self
 from ..validation import as_array, as_groups
@@ -92,13 +90,14 @@ class ByGroup(GroupedMap):
         self._check_parameters()
         self._refuse_scan(scores)
         scores, named = self._parted(scores, groups)
-        rows, places, z, report = self._begin(scores, y, sample_weight, lambda n: self._places(named, n))
+        begun = self._begin(scores, y, sample_weight, lambda n: self._places(named, n))
+        rows, places, z, report = begun
         z -= z.mean(axis=1, keepdims=True)
         w = rows.weight_array
         self.centre_ = w @ z / w.sum()
         found = find_effects(z, rows.labels, w, places, self.centre_)
         self.effects_, self.variances_, self.effective_ = found.values, found.variances, found.effective
-        gain = self._loss(rows, z, places, np.zeros_like(self.effects_)) - self._loss(rows, z, places, self.effects_)
+        gain = begun.loss(z) - begun.loss(shifted(z, self.centre_, self.effects_[places]))
         effective = float(self.effective_.sum())
         details = {"groups": len(self.names_), "effective_parameters": effective}
         self.fit_report_ = replace(self._gained(report, gain, found.rounds, effective, w.sum()), details=details)
@@ -109,11 +108,6 @@ class ByGroup(GroupedMap):
         """Return the place of each row's group among the names, which are remembered."""
         places, self.names_ = as_groups(groups, n)
         return places
-
-    def _loss(self, rows: Block, z: Array, places: Integers, effects: Array) -> float:
-        p = softmax(shifted(z, self.centre_, effects[places]))
-        of_labels = np.log(np.maximum(p[np.arange(rows.n), rows.labels], 1e-300))
-        return -float(rows.weight_array @ of_labels) / rows.total_weight
 
     def _corrected(self, z: Array, groups: Any) -> Array:
         names, _ = as_array(groups, "groups")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -164,7 +165,7 @@ class Link:
         copy = part.unfitted()
         return cls(copy, copy.fit_data(data), data)
 
-    @property
+    @cached_property
     def answered(self) -> Data:
         """The rows as the part answers them, lazily: one and the same for all chains that go on from here."""
-        return self.__dict__.setdefault("_answered", self.data.mapped(self.part))
+        return self.data.mapped(self.part)

@@ -17,7 +17,7 @@ from ..parameters import Instance, Number, count_from
 from ..traits import Traits
 from ..types import Array, Integers, Mask, Self
 from ..validation import as_array
-from ._boosting import Round, boost, mean_loss, move
+from ._boosting import Round, boost, move
 from ._grouped import GroupedMap
 
 _MOST = 500  # rounds
@@ -86,17 +86,18 @@ class Multicalibrated(GroupedMap):
         """
         self._check_parameters()
         self._refuse_scan(scores)
-        block, table, z, report = self._begin(scores, y, sample_weight, lambda n: _columns(groups, n))
+        begun = self._begin(scores, y, sample_weight, lambda n: _columns(groups, n))
+        block, table, z, report = begun
         pairs = [(c, value) for c in range(table.shape[1]) for value in np.unique(table[:, c])]
         self.columns_ = np.array([-1, *(c for c, _ in pairs)], dtype=np.int64)
         self.values_ = np.array(["", *(value for _, value in pairs)])
         wanted = np.eye(block.n_classes)[block.labels]
-        before = mean_loss(z, wanted, block.weight_array)
+        before = begun.loss(z)
         rounds = boost(z, wanted, block.weight_array, self._members(table), self.cells, self.level, _MOST)
         self.places_ = np.array([[r.k, r.group] for r in rounds], dtype=np.int64).reshape(-1, 2)
         self.ranges_ = np.array([[r.low, r.high] for r in rounds], dtype=np.float64).reshape(-1, 2)
         self.steps_ = np.array([r.step for r in rounds], dtype=np.float64)
-        gain, count = before - mean_loss(z, wanted, block.weight_array), len(self.steps_)
+        gain, count = before - begun.loss(z), len(self.steps_)
         self.fit_report_ = replace(
             self._gained(report, gain, count, count, block.total_weight),
             converged=report.converged and count < _MOST,

@@ -116,10 +116,7 @@ class AutoCalibrator(Calibrator):
             metric=self.metric,
             preserve_accuracy=self.preserve_accuracy,
             preserve=self.preserve,
-            sizes=(),
             random_state=self.random_state,
-            n_jobs=None,
-            progress=None,
         )
         self.best_, self.reason_ = found.best_, found.reason
         self.table_ = found.to_dict()["rows"]

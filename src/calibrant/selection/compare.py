@@ -159,10 +159,10 @@ def compare_problems(
     metric: str,
     preserve_accuracy: bool,
     preserve: str | None,
-    sizes: Sequence[int],
     random_state: int,
-    n_jobs: int | None,
-    progress: Progress | None,
+    sizes: Sequence[int] = (),
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
     also: str | Sequence[str] = (),
 ) -> Comparison:
     """`compare` on validated rows; its ``refit_`` is filled in by the caller."""

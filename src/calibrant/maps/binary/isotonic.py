@@ -94,14 +94,9 @@ class Isotonic(BinaryMap):
 
     def _learnt_from(self, gaps: Gaps) -> list[Learnt]:
         knots, values, starts = knots_of(gaps, self.smoothing)
-        report = FitReport(0, True, "nll", np.nan, np.nan)
-        learnt: list[Learnt] = []
-        for begin, end in pairwise(starts):
-            learnt.append(Learnt({"knots_": knots[begin:end].copy(), "values_": values[begin:end].copy()}, report))
-        return learnt
+        return [_learnt(knots[begin:end].copy(), values[begin:end].copy()) for begin, end in pairwise(starts)]
 
     def _learnt_from_cells(self, cells: Iterator[FineCells], dtype: Any) -> list[Learnt]:
-        report = FitReport(0, True, "nll", np.nan, np.nan)
         learnt: list[Learnt] = []
         for own in cells:
             # Scores that are equal but for rounding are one, as they are in memory (`gaps_of_groups`).
@@ -113,7 +108,7 @@ class Isotonic(BinaryMap):
             weights = np.add.reduceat(own.weights, begin)
             starts = np.array([0, len(begin)])
             knots, values, _ = steps_of(outcomes, weights, scores[begin], scores[end], starts, self.smoothing)
-            learnt.append(Learnt({"knots_": knots, "values_": values}, report))
+            learnt.append(_learnt(knots, values))
         return learnt
 
     def _fit(self, data: Data) -> FitReport:
@@ -134,6 +129,11 @@ class Isotonic(BinaryMap):
     @property
     def _resolution(self) -> float:
         return _CLOSEST if self.smoothing == 0 else 0.0
+
+
+def _learnt(knots: Floats, values: Array) -> Learnt:
+    """Return the state of a map whose losses `_fit` will tell."""
+    return Learnt({"knots_": knots, "values_": values}, FitReport(0, True, "nll", np.nan, np.nan))
 
 
 def knots_of(gaps: Gaps, smoothing: float) -> tuple[Floats, Array, Integers]:

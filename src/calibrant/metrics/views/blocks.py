@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,7 @@ from ...cells.pairs import Pairs
 from ...cells.summed import CELLS, SummedCells, summed, summed_classes
 from ...errors import FileProblem, InvalidInput
 from ...parameters import Integer
-from .forecasts import Forecasts
+from .forecasts import Forecasts, of_event
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,11 +54,7 @@ class CellForecasts:
     def one_class(self, column: int) -> Pairs:
         """Return the pairs of one class."""
         if self.is_event:
-            return (
-                self.top
-                if column == 1
-                else replace(self.top, scores=1 - self.top.scores, outcomes=1 - self.top.outcomes)
-            )
+            return of_event(self.top, column)
         return self.cells[1 + column].pairs
 
     def each_class(self) -> Iterator[Pairs]:

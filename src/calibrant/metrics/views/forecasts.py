@@ -109,8 +109,7 @@ class Forecasts:
     def one_class(self, column: int) -> Pairs:
         """Return the probability of one class and whether it is the label."""
         if self.is_event:
-            pairs = self.top
-            return pairs if column == 1 else replace(pairs, scores=1 - pairs.scores, outcomes=1 - pairs.outcomes)
+            return of_event(self.top, column)
         return self._pairs(self.probabilities[:, column], self.labels == column)
 
     def pooled(self) -> Pairs:
@@ -136,6 +135,11 @@ class Forecasts:
             block = np.ascontiguousarray(self.probabilities[:, start : start + 64].T, dtype=np.float64)
             for column, scores in enumerate(block, start):
                 yield self._pairs(scores, self.labels == column)
+
+
+def of_event(pairs: Pairs, column: int) -> Pairs:
+    """Return the pairs of an event, or those of its absence."""
+    return pairs if column == 1 else replace(pairs, scores=1 - pairs.scores, outcomes=1 - pairs.outcomes)
 
 
 def read(
