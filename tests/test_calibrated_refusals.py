@@ -141,6 +141,40 @@ def test_models_that_cannot_be_used_are_refused():
         CalibratedModel(nameless(), "ts").fit(X, Y)
 
 
+class Duck:
+    """A model that has what is needed of scikit-learn's, and no class of theirs."""
+
+    def get_params(self, deep=True):
+        return {}
+
+    def set_params(self):
+        return self
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        return np.full((len(X), 3), 1 / 3)
+
+
+@pytest.mark.parametrize("cv", ["prefit", 3])
+def test_a_model_that_is_none_of_scikit_learns_serves(cv):
+    model = CalibratedModel(Duck().fit(X, Y), "ts", cv=cv).fit(X, Y)
+    assert model.predict_proba(X[:2]).shape == (2, 3)
+    assert not model.__sklearn_tags__().input_tags.sparse
+
+
+@pytest.mark.parametrize("estimator", [None, GaussianNB, GaussianNB()])
+def test_what_a_fit_that_failed_left_is_not_fitted(estimator):
+    model = CalibratedModel(estimator, "ts", cv=[([0.5], [1])])
+    with pytest.raises(InvalidInput):
+        model.fit(X, Y)
+    for ask in (lambda: model.predict_proba(X), lambda: model.predict(X), lambda: model.fit_reports_):
+        with pytest.raises(NotFittedError):
+            ask()
+
+
 class Mine(Exception):
     """An exception of the user's own."""
 

@@ -149,14 +149,14 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> Floats:
         """Return calibrated probabilities of shape (n, K), averaged over the ensemble (see `ensemble`)."""
-        check_is_fitted(self)
+        check_is_fitted(self, "calibrated_classifiers_")  # a fit that failed left other attributes
         if self._has_events:
             return _mean([pair.predict_proba(X) for pair in self.calibrated_classifiers_])
         return self._pooled([pair.scores(X) for pair in self.calibrated_classifiers_])
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row; ties are broken by the scores of the estimators."""
-        check_is_fitted(self)
+        check_is_fitted(self, "calibrated_classifiers_")
         if self._has_events:
             return (self.predict_proba(X) > 0.5).astype(np.int64)
         scores = [pair.scores(X) for pair in self.calibrated_classifiers_]
@@ -217,7 +217,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     @property
     def fit_reports_(self) -> list[Any]:
         """The report of each fitted map."""
-        check_is_fitted(self)
+        check_is_fitted(self, "calibrated_classifiers_")
         return [pair.calibrator.fit_report_ for pair in self.calibrated_classifiers_]
 
     def get_metadata_routing(self) -> MetadataRouter:
@@ -230,7 +230,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
+        tags.input_tags.sparse = _is_of_sklearn(self.estimator) and get_tags(self.estimator).input_tags.sparse
         return tags
 
     # The steps of a fit -----------------------------------------------------------------------------------------
@@ -272,7 +272,8 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return Bunch(estimator=Bunch(fit=for_estimator), splitter=Bunch(split={}))
 
     def _fit_map_only(self, X: Any, y: Any, weights: Any, calibrator: Calibrator) -> None:
-        check_is_fitted(self.estimator)
+        if _is_of_sklearn(self.estimator):
+            check_is_fitted(self.estimator)
         self.classes_ = classes_of(self.estimator)
         labels, _ = as_labels(y, len(self.classes_), len(y), self.classes_)
         scores = scores_of(self.estimator, X, self.classes_, self.response_method_)
@@ -330,6 +331,15 @@ def _together(X: Any, y: Any, sample_weight: Any) -> list[Any]:
         raise InvalidInput(what, seen="None")
     with blamed(what, TypeError, ValueError, problem=InvalidInput):
         return indexable(X, y, sample_weight)
+
+
+def _is_of_sklearn(estimator: Any) -> bool:
+    """Tell whether an estimator has tags, without which scikit-learn looks at none."""
+    try:
+        get_tags(estimator)
+    except (AttributeError, TypeError):
+        return False
+    return True
 
 
 def _mean(parts: list[Floats]) -> Floats:
