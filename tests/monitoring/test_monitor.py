@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrant import CalibrantError, CalibrationWarning
+from calibrant.errors import InvalidInput
 from calibrant.monitoring import Monitor
 
 
@@ -249,3 +250,18 @@ def test_a_batch_without_events_may_come_as_truth_values():
         truth.update(outcomes, p)
         numbers.update(outcomes.astype(int), p)
     assert truth.findings().verdict == numbers.findings().verdict
+
+
+@pytest.mark.parametrize("name", ["offsets", "slopes", "centres", "classes", "restarts", "each_class"])
+@pytest.mark.parametrize("stranger", [object(), 3, 1j, "x", [[1], [1, 2]], [object()], np.array("x"), np.zeros((2, 2))])
+def test_strangers_among_the_settings_are_refused(name, stranger):
+    with pytest.raises(InvalidInput):
+        Monitor(**{name: stranger})
+
+
+def test_a_batch_may_be_named_by_a_date():
+    import datetime
+
+    day = datetime.date(2026, 1, 2)
+    told = Monitor().update([0, 1], [0.2, 0.9], label=day).to_dict()  # pyright: ignore[reportArgumentType]
+    assert [1, "2026-01-02"] in told["labels"]

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput, count_of
+from ..validation import as_array
+from ..validation.labels import known_classes
 from .alternatives import CENTRES, OFFSETS, SLOPES
 from .batch import Batch, batch_of
 from .changes import Changes
@@ -103,13 +105,13 @@ class Monitor:
             clip=clip,
             weights=weights,
             weight_unit=weight_unit,
-            offsets=tuple(offsets),
-            slopes=tuple(slopes),
-            centres=tuple(centres),
+            offsets=_in_a_row("offsets", offsets),
+            slopes=_in_a_row("slopes", slopes),
+            centres=_in_a_row("centres", centres),
             random_state=random_state,
         )
         self._state = State(self.settings)
-        self._state.classes = None if classes is None else np.asarray(classes)
+        self._state.classes = _known(classes)
 
     def update(
         self, y: Any, p: Any = None, *, groups: Any = None, sample_weight: Any = None, label: str | None = None
@@ -129,6 +131,7 @@ class Monitor:
         label : str, optional
             The name of the batch, such as a date; else its number.
         """
+        label = None if label is None else str(label)
         _refuse_long([] if label is None else [label])
         if isinstance(y, Batch):
             self._admit(y)
@@ -200,7 +203,7 @@ class Monitor:
     def classes(self, classes: Any) -> None:
         if self._state.batches:
             raise InvalidInput("the classes of a monitor cannot change once it has seen rows")
-        self._state.classes = np.asarray(classes)
+        self._state.classes = _known(classes)
 
     @property
     def grouped(self) -> bool:
@@ -290,6 +293,25 @@ class Monitor:
         state = "ALARM" if self.alarm else "no alarm"
         level = f"log E {self.log_e:.2f} of {self.settings.threshold:.2f}"
         return f"<Monitor: {count_of(self.batches, 'batch')}, {state}, {level}>"
+
+
+def _in_a_row(name: str, given: Any) -> tuple[Any, ...]:
+    try:
+        return tuple(given)
+    except TypeError as error:
+        raise InvalidInput(f"{name} cannot be used", seen=repr(given)[:80], allowed="numbers in a list") from error
+
+
+def _known(classes: Any) -> NDArray[Any] | None:
+    """Return classes that a saved state can have."""
+    if classes is None:
+        return None
+    given = as_array(classes, "classes")[0]
+    known = known_classes(given, max(2, given.size))
+    kinds = {type(one) for one in known.tolist()}
+    if len(kinds) != 1 or not kinds <= {int, str, bool, float}:
+        raise InvalidInput("classes must be words or numbers, all of a kind", seen=repr(known.tolist())[:80])
+    return known
 
 
 def _refuse_long(names: Iterable[str]) -> None:

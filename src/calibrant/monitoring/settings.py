@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InvalidInput
-from ..parameters import is_one_of
+from ..parameters import Number, OneOf, check_value, is_one_of
 from .alternatives import CENTRES, OFFSETS, SLOPES, Alternatives
 from .process import FROM_THE_START, LIFETIME, RUN_LENGTH, Starts
 
@@ -46,6 +46,8 @@ class Settings:
             if not is_one_of(getattr(self, name), allowed):
                 words = " or ".join(f'"{word}"' for word in allowed)
                 raise InvalidInput(f"{name} is not known", seen=repr(getattr(self, name)), allowed=words)
+        check_value("restarts", self.restarts, OneOf(True, False))
+        check_value("each_class", self.each_class, OneOf(None, True, False))
         _refuse_number("alpha", self.alpha, 1e-12 <= _real(self.alpha) < 1, "1e-12 to below 1, as 0.05")
         _refuse_number("clip", self.clip, 0 <= _real(self.clip) < 0.5, "a number from 0 to below 0.5, as 1e-6")
         _refuse_number("weight_unit", self.weight_unit, 0 < _real(self.weight_unit) < math.inf, "a positive number")
@@ -99,10 +101,7 @@ class Settings:
 
 
 def _real(value: Any) -> float:
-    try:
-        return float(value) if not isinstance(value, (bool, str)) else math.nan
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
+    return float(value) if Number().accepts(value) else math.nan
 
 
 def _refuse_number(name: str, value: Any, good: bool, allowed: str) -> None:
