@@ -154,3 +154,16 @@ def test_inspect_has_no_row_for_columns_without_names(
     told = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["classes", "0,", "1,", "2"] in told
     assert ["columns"] not in told
+
+
+def test_apply_answers_all_rows_of_files_with_a_split_in_batches_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{p},{int(d)},{'val' if i % 2 else 'test'}" for i, (p, d) in enumerate(zip(RISK, DIED, strict=True))]
+    Path("a.csv").write_text("\n".join(["risk,label,split", *rows]) + "\n")
+    assert main(["fit", "a.csv", "--method", "ts", "-o", "m.calibrant", "-q"]) == 0
+    assert main(["apply", "m.calibrant", "a.csv", "-o", "whole.csv", "-q"]) == 0
+    Path("out").mkdir()
+    assert main(["apply", "m.calibrant", "a*.csv", "-o", "out/", "-q"]) == 0
+    assert Path("out/a.csv").read_text() == Path("whole.csv").read_text()

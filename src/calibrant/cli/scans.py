@@ -26,8 +26,11 @@ _GZ = 4  # times its size that a packed text has
 _WHOLE_ONLY = {"embeddings": "--embeddings", "clusters": "--clusters", "allow_torch": "--allow-torch"}
 
 
-def scan_data(file: str, names: dict[str, Any], memory: str | None) -> Scan | None:
-    """Return a file as a scan where it is to be read in batches; None where it is read whole."""
+def scan_data(file: str, names: dict[str, Any], memory: str | None, *, every_part: bool = False) -> Scan | None:
+    """Return a file as a scan where it is to be read in batches; None where it is read whole.
+
+    ``every_part``: of files with a split all rows are meant, unless a part is named.
+    """
     room = memory_bytes(memory)
     held, given = None, file
     if file == "-":
@@ -45,9 +48,8 @@ def scan_data(file: str, names: dict[str, Any], memory: str | None) -> Scan | No
     own = {"scores": names["scores"], "label": names["labels"], "weight": names["weights"], "group": names["groups"]}
     found = scan(given, **own, part=names["part"], percent=names["percent"], memory=memory, spill=True)
     source: Any = found.source
-    source = replace(
-        source, names=replace(source.names, kind=_KINDS[names["kind"]], event=names["event"]), held=held or source.held
-    )
+    told = {"kind": _KINDS[names["kind"]], "event": names["event"], "every_part": every_part and names["part"] is None}
+    source = replace(source, names=replace(source.names, **told), held=held or source.held)
     return replace(found, source=source, kind=_KINDS[names["kind"]])
 
 

@@ -36,7 +36,7 @@ def command(calibrator: str, file: str, output: str, prefix: str, names: Any, me
 
     if output == "-" and run.as_json:
         raise click.UsageError("--json and --output - both claim standard output; hint: name a file")
-    fitted, scanned = load_map(calibrator), scan_data(file, names, memory)
+    fitted, scanned = load_map(calibrator), scan_data(file, names, memory, every_part=True)
     if scanned is not None:
         rows = {"all": _applied(fitted, scanned, output, prefix, run.quiet)}
         _tell(calibrator, file, output, rows, run)
