@@ -131,3 +131,21 @@ def test_rows_of_table_2_whose_name_is_garbled_are_read_by_elimination():
         "resnet_wide32_c100": ("logflip", "logflip", -0.15, 0.21),
         "densenet161_imgnet": ("log", "log", -0.05, 1.27),
     }
+
+
+@pytest.mark.parametrize(
+    "stranger", [None, "x", 1j, object(), np.nan, [[1], [1, 2]], np.datetime64("2020"), [], -1e300]
+)
+def test_strangers_make_no_laboratory(stranger):
+    for make in (
+        lambda: Uniform(low=stranger),
+        lambda: Uniform(high=stranger),
+        lambda: LogitNormal(stranger, 1.0),
+        lambda: LogitNormal((stranger,), 1.0),
+        lambda: Beta(stranger, 1.0),
+        lambda: Empirical(stranger),
+        lambda: power_scenario(stranger, 0.1),
+        lambda: power_scenario(Uniform(), stranger),
+    ):
+        with pytest.raises(InvalidInput):
+            make()

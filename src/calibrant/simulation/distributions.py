@@ -16,7 +16,9 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from ..errors import InvalidInput
+from ..parameters import MOST, Number, check_value
 from ..types import Array
+from ..validation.arrays import as_array, as_float
 
 Pair = tuple[Array, Array]
 # Smallest complement in use: its logarithm is finite, and nothing smaller contributes to an integral.
@@ -30,7 +32,7 @@ def from_log_odds(x: Array) -> Pair:
 
 
 def _require_positive(name: str, value: float) -> None:
-    if not (np.isfinite(value) and value > 0):
+    if not Number(0, open_low=True).accepts(value):
         raise InvalidInput(f"{name} must be positive", seen=repr(value), allowed="a finite number above 0")
 
 
@@ -116,7 +118,9 @@ class Uniform(Continuous):
     high: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.low < self.high <= 1:
+        check_value("low", self.low, Number(0, 1))
+        check_value("high", self.high, Number(0, 1))
+        if self.low >= self.high:
             raise InvalidInput("low and high must be 0 <= low < high <= 1", seen=f"{self.low}, {self.high}")
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Pair:
@@ -146,6 +150,10 @@ class LogitNormal(Continuous):
 
     def __post_init__(self) -> None:
         _require_positive("deviation", self.deviation)
+        if not isinstance(self.means, (tuple, list)) or not self.means:
+            raise InvalidInput("means must be some numbers", seen=repr(self.means)[:80], allowed="a tuple")
+        for mean in self.means:
+            check_value("means", mean, Number(-MOST, MOST))
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Pair:
         """Draw a component, then its log-odds."""
@@ -170,7 +178,7 @@ class Empirical(ScoreDistribution):
     _values: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        values = np.sort(np.asarray(self.scores, dtype=np.float64).ravel())
+        values = np.sort(as_float(as_array(self.scores, "scores")[0], "scores").astype(np.float64).ravel())
         if len(values) == 0 or not (values[0] >= 0 and values[-1] <= 1):
             raise InvalidInput("scores must be probabilities", allowed="at least one value in [0, 1], no NaN")
         object.__setattr__(self, "_values", values)

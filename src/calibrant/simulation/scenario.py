@@ -10,6 +10,7 @@ import numpy as np
 from scipy.optimize import root_scalar
 
 from ..errors import InvalidInput
+from ..parameters import Number, check_value
 from ..types import Array, Integers, Mask
 from .curves import CalibrationCurve, Power
 from .distributions import TINY, ScoreDistribution, from_log_odds
@@ -92,6 +93,9 @@ class Scenario:
 
 def power_scenario(distribution: ScoreDistribution, tce: float, norm: int = 2) -> Scenario:
     """Return the scenario with curve c^d whose true calibration error is ``tce`` (paper 003, §5.4)."""
+    if not isinstance(distribution, ScoreDistribution):
+        raise InvalidInput("this is no distribution of scores", seen=type(distribution).__name__, allowed="Beta(2, 3)")
+    check_value("tce", tce, Number(0, 1))
     if tce == 0:
         return Scenario(distribution, Power(1.0))
     largest = Scenario(distribution, Power(1e3)).true_error(norm)
