@@ -36,6 +36,7 @@ from coverage_page import FEWEST, page
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORD, PAGE = ROOT / "docs/evidence/coverage.json", ROOT / "docs/evidence/coverage.md"
+DAYS = ROOT / "docs/evidence/coverage_days.json"  # the first and the last day on which each figure was counted
 SIZES = (50, 200, 1000, 10_000, 100_000)
 PREVALENCES = (0.01, 0.05, 0.2, 0.5)
 LARGE = 100_000  # quantiles of the scores that tell the truth
@@ -61,7 +62,6 @@ SLOW = (
     "ici",
     "e50",
     "e90",
-    "emax",
     "ece",
     "ece_sweep",
     "ece_debiased",
@@ -139,7 +139,7 @@ def truth(prevalence: float, law: str, kind: str) -> dict[str, float]:
             p = mixed(few[:, None], few[None, :]).ravel()
         c = LAWS[law](p, prevalence)
         gap = np.abs(c - p)
-        known = {"ici": gap.mean(), "e50": np.median(gap), "e90": np.quantile(gap, 0.9), "emax": gap.max()}
+        known = {"ici": gap.mean(), "e50": np.median(gap), "e90": np.quantile(gap, 0.9)}
         known |= {"ece": gap.mean(), "ece_sweep": gap.mean(), "variational_error": gap.mean()}
         over = (p - c) * (p - 0.5) > 0  # too extreme
         known |= {"over_confidence": (gap * over).mean(), "under_confidence": (gap * ~over).mean()}
@@ -254,7 +254,7 @@ def run(cell: dict[str, Any], figures: list[str], seed: int) -> dict[str, tuple[
         drawn = sample(rng, cell["n"], cell["prevalence"], cell["law"], cell["kind"])
         known = truth(cell["prevalence"], cell["law"], cell["kind"])
         own = Pairs(drawn["p"], LAWS[cell["law"]](drawn["p"], cell["prevalence"]), drawn.get("sample_weight"))
-        known = {**known, "emax": np.abs(own.scores - own.outcomes).max(), "mce": error_of_pairs(own, norm="max")}
+        known = {**known, "mce": error_of_pairs(own, norm="max")}
         return one(drawn, figures, seed, cell["prevalence"], known)
     clusters = None if cell["kind"] == "classes" else np.arange(cell["n"]) // 5
     y, p = classes(rng, cell["n"], cell["k"], clusters)
@@ -288,7 +288,7 @@ def grouped(rng: np.random.Generator, cell: dict[str, Any], seed: int) -> dict[s
 
 def study(samples: int, seconds: float, only: str, rows: int, kinds: str) -> dict[str, Any]:
     """Add samples to every figure of every cell that has not enough, level by level, until the time is over."""
-    record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    record, days = (json.loads(kept.read_text()) if kept.exists() else {} for kept in (RECORD, DAYS))
     end, latest = time.process_time() + seconds, time.time() + 3 * seconds
     saved = time.time()
     for step in (*(level for level in LEVELS if level < samples), samples):
@@ -303,13 +303,16 @@ def study(samples: int, seconds: float, only: str, rows: int, kinds: str) -> dic
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     found = run(cell, [name for name in asked if counted[name] <= seed < wanted[name]], seed)
+                today = time.strftime("%Y-%m-%d", time.gmtime())
                 for name, (offered, hit) in found.items():
+                    days[name] = [days.get(name, [today])[0], today]
                     had = kept.get(name, [0, 0, 0])
                     kept[name] = [had[0] + 1, had[1] + offered, had[2] + hit]
             if time.time() > saved + 60:
                 RECORD.write_text(json.dumps(record, separators=(",", ":")))
                 saved = time.time()
         RECORD.write_text(json.dumps(record, separators=(",", ":")))
+        DAYS.write_text(json.dumps(days, indent=1, sort_keys=True) + "\n")
         print(f"{step} samples a cell, {end - time.process_time():.0f} s left", flush=True)
         if time.process_time() > end or time.time() > latest:
             break
@@ -318,7 +321,8 @@ def study(samples: int, seconds: float, only: str, rows: int, kinds: str) -> dic
 
 def forget(names: list[str]) -> None:
     """Take figures, or all cells of a kind, out of the record: their law was changed."""
-    record = json.loads(RECORD.read_text())
+    record, days = json.loads(RECORD.read_text()), json.loads(DAYS.read_text())
+    DAYS.write_text(json.dumps({name: day for name, day in days.items() if name not in names}, indent=1) + "\n")
     for key, kept in record.items():
         for name in list(kept) if json.loads(key)["kind"] in names else names:
             kept.pop(name, None)
@@ -345,7 +349,7 @@ def main() -> None:
         kept = record.setdefault(json.dumps(cell, sort_keys=True), {})
         for name in figures_of(cell):
             kept.setdefault("cwece" if name == "measure" else name, [0, 0, 0])  # the page shows what was never counted
-    PAGE.write_text(page(record))
+    PAGE.write_text(page(record, json.loads(DAYS.read_text())))
 
 
 if __name__ == "__main__":

@@ -48,7 +48,15 @@ def _outside(count: list[int], low: float, high: float) -> int:
     return -1 if binom.cdf(hit, offered, low) < CHANCE else 1 if binom.sf(hit - 1, offered, high) < CHANCE else 0
 
 
-def page(record: dict[str, Any]) -> str:
+def _when(days: dict[str, list[str]]) -> list[str]:
+    """Say from which day to which each figure was counted."""
+    spans = defaultdict(list)
+    for name, (first, last) in sorted(days.items()):
+        spans[first if first == last else f"{first} to {last}"].append(f"`{name}`")
+    return [f"- {span}: {', '.join(names)}." for span, names in sorted(spans.items())]
+
+
+def page(record: dict[str, Any], days: dict[str, list[str]]) -> str:
     groups: dict[Any, list[tuple[dict[str, Any], dict[str, Any]]]] = defaultdict(list)
     for key, kept in record.items():
         cell = json.loads(key)
@@ -87,7 +95,7 @@ def page(record: dict[str, Any]) -> str:
         lines.append(
             f"| samples | {' | '.join(str(max(count[0] for count in kept.values())) for _, kept in members)} |"
         )
-    return "\n".join([*_head(short, loud, wide, withheld, sizes), *lines]) + "\n"
+    return "\n".join([*_head(short, loud, wide, withheld, sizes, days), *lines]) + "\n"
 
 
 WORDS = """\
@@ -97,17 +105,17 @@ samples an interval was offered, where not in all. `none`: in one of a hundred a
 from the scores, so true calibration errors are 0, and a test should reject 5 %; on miscalibrated samples
 the rows of tests are their power. The bent law has log-odds 0.7 times as far from the middle and 0.2
 higher; the truth of figures is that of the law itself, without the noise of outcomes;
-that of `emax` and `mce`, which are the largest gap of the rows at hand, is the law's at these rows. A cell of 400
+that of `mce`, which is the largest gap of the rows at hand, is the law's at these rows. A cell of 400
 samples knows a share of 95 % to 1.1 points, one of 100 to 2.2, one of 20 to 4.9.
 
 Intervals of errors that cannot be negative cover more than 97 % where the truth is 0: the lower end is 0
 unless the test rejects, and the upper end is honest about what remains possible. That is by design, and so is it with
-small errors in few rows, with `mce` and `emax`, whose ends hold at all places at once, and with exact intervals of few
-events. Such intervals are marked `wide`, and text, command line, JSON and pages say so. By design, too,
-is the width of the usual interval of observed over expected, which treats the sum of the scores as
-fixed: where scores differ much it is marked `wide`, too.
+small errors in few rows, with `mce`, whose ends hold at all places at once, with `ici`, `e50` and `e90`, whose ends
+hold for true frequencies of any shape, and with exact intervals of few events. Such intervals are marked `wide`, and
+text, command line, JSON and pages say so. By design, too, is the width of the usual interval of observed over
+expected, which treats the sum of the scores as fixed: where scores differ much it is marked `wide`, too.
 `variational_error` and its two sides estimate what a cross-fitted curve can show, less than the error on
-average; their interval is of the error. `emax` has the ends of the smooth curve's band.
+average; their interval is of the error. `emax` has no interval, and is not counted.
 
 Where fewer than 20 rows have the rarer outcome, the note of a figure says that its interval may be short, or wide;
 where fewer than five do, or were expected to by the scores while fewer than ten do, losses, areas and net benefit
@@ -147,8 +155,11 @@ counted anew there where rows are miscalibrated; where they are not, a higher en
 
 The bent law is a line, and smooth. Of scores near 0 and 1 with log-odds twice too far, or that are capped, the
 profile of the shift covered 75 to 87 % (of 150); it has the error of its residuals now. Of a step (.25 below one
-half, .75 above, 500 rows) `ece_sweep` covered 29 % and `ici` 46 % (of 200); their upper end is at least the cross-
-fitted error's now. These intervals were counted here before they became longer, which can only add to the counts.
+half, .75 above, 500 rows) `ece_sweep` covered 29 % (of 200); its upper end is now at least the root mean square's,
+which a curve of any shape knows as well as the isotonic one. `ece_crossfit`, `ece`, `ece_debiased`,
+`variational_error` and its two sides have it too, and were counted here before they became longer by it, which can
+only add to the counts. `ici`, `e50` and `e90` were those of the smooth curve, covered 83, 51 and 83 % of that step
+(of 100), and were counted anew.
 
 Groups: five of 8 to 40 % of the rows, that do not differ; `gaps of groups` is whether the intervals of all five hold
 the truth at once. In clusters they held 35 % (200 rows, 5 % events) while a group without events was thought to be
@@ -162,7 +173,7 @@ others do not; 200 clusters, 5 % events), Cox's test still raised 9 %.
 """
 
 
-def _head(short: Any, loud: Any, wide: Any, withheld: Any, sizes: list[int]) -> list[str]:
+def _head(short: Any, loud: Any, wide: Any, withheld: Any, sizes: list[int], days: Any) -> list[str]:
     few, many, judged = sum(map(len, short.values())), sum(map(len, loud.values())), sum(n >= FEWEST for n in sizes)
     claim = 'The claim is "95 % intervals cover 93 to 97 %, tests at 5 % raise 4 to 6 %".'
     counts = ", ".join(f"{sum(n >= most for n in sizes)} have {most}" for most in (FEWEST, 100, 200, 400))
@@ -189,5 +200,6 @@ def _head(short: Any, loud: Any, wide: Any, withheld: Any, sizes: list[int]) -> 
         where = "; ".join(f"{cell}: {', '.join(names)}" for cell, names in cells.items())
         lines.append(f"- {why}: {where}.")
     lines += ["", "## Intervals that cover more than 97 %: number of cells", ""]
-    lines += [", ".join(f"`{name}` {count}" for name, count in sorted(wide.items())) + ".", "", "## All figures"]
+    lines += [", ".join(f"`{name}` {count}" for name, count in sorted(wide.items())) + "."]
+    lines += ["", "## When they were counted", "", *_when(days), "", "## All figures"]
     return lines

@@ -8,7 +8,6 @@ import pytest
 from scipy.special import expit, logit
 from scipy.stats import binom
 
-from calibrant.cells.logit_spline import logit_spline
 from calibrant.cells.pairs import Pairs
 from calibrant.errors import InvalidInput
 from calibrant.metrics import (
@@ -266,7 +265,6 @@ def test_figures_say_where_their_intervals_fall_short(rng):
     found = measure(y, p, resamples=39)
     assert "of the rows lie in one bin" in found.metrics["ece"].note
     assert found.metrics["ece"].high >= found.metrics["ece_crossfit"].high
-    assert "one place decides it" in bootstrap(emax, y, p, smoother="rcs", resamples=20).note
     even = rng.random(2000)
     assert not measure((rng.random(2000) < even).astype(int), even, resamples=39).metrics["ece"].note
 
@@ -289,16 +287,25 @@ def test_variational_intervals_are_of_the_error(name):
     assert all(one.high > 0 and one.note for one in found)
 
 
-def test_the_largest_distance_has_the_ends_of_the_band(rng):
-    p = rng.beta(0.5, 9.5, 2000)
-    y = (rng.random(2000) < expit(0.5 * logit(p))).astype(int)
-    found = measure(y, p, profile="risk", resamples=39)
-    curve = logit_spline(read(y, p).top)
-    low, high = curve.band(np.sort(p))
-    far = np.maximum(np.sort(p) - low, high - np.sort(p)).max()
-    assert found.metrics["emax"].high == pytest.approx(far, rel=0.02)
-    assert found.metrics["emax"].low == pytest.approx(np.maximum(low - np.sort(p), np.sort(p) - high).max(), rel=0.02)
-    assert found.metrics["emax"].low > 0.1
+@pytest.mark.parametrize("smoother", ["spline", "rcs"])
+def test_the_largest_distance_has_no_interval(rng, smoother):
+    """The rows at one score are few, and nothing says that the others are wrong as much."""
+    p = rng.beta(0.5, 9.5, 400)
+    y = (rng.random(400) < expit(0.5 * logit(p))).astype(int)
+    found = bootstrap(emax, y, p, smoother=smoother, resamples=20)
+    assert (found.estimate > 0.1, found.low, found.high, found.norm) == (True, None, None, "max")
+    assert "one score decides it" in found.note
+    ends = {bootstrap(name, y, p, smoother=smoother).high for name in ("ici", "e50", "e90")}
+    assert ends == {bootstrap(name, y, p).high for name in ("ici", "e50", "e90")}  # of the truth, not of a curve
+
+
+def test_a_curve_that_does_not_see_a_wave_lies_outside_of_its_interval_and_says_so(rng):
+    p = rng.uniform(0.01, 0.99, 4000)
+    y = (rng.random(4000) < p + 0.12 * np.sin(4 * np.pi * p)).astype(int)
+    found = bootstrap("ici", y, p, smoother="rcs3")
+    assert found.estimate < 0.05 < found.low < 0.0765 < found.high  # 0.0764 is the truth
+    assert found.outside
+    assert "whatever their shape" in found.note
 
 
 @pytest.mark.parametrize("copies", [False, True])
@@ -358,8 +365,8 @@ def test_figures_that_hold_more_often_than_they_claim_say_so():
     }
     scores = rng.uniform(0.5, 0.7, 4000)
     many = measure((rng.random(4000) < 0.3).astype(int), scores, resamples=39, profile="risk")
-    assert [name for name, one in many.figures.items() if one.wide] == ["emax"]
-    assert many.wide == "intervals of emax hold more often than 95 %"
+    assert [name for name, one in many.figures.items() if one.wide] == ["ici", "e50", "e90"]
+    assert many.wide == "intervals of ici and e50 and e90 hold more often than 95 %"
     assert many.wide in repr(many)
     sure = bootstrap("observed_expected", [0, 1] * 100, [0.1, 0.9] * 100)  # whose outcomes vary less than usual
     assert (sure.method, sure.wide) == ("log-normal", True)

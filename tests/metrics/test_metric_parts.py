@@ -203,7 +203,7 @@ def test_many_cells_are_joined_at_their_mean_score(rng):
 @pytest.mark.parametrize(("name", "knots"), [("rcs", 4), ("rcs3", 3), ("rcs5", 5)])
 def test_restricted_splines_have_the_knots_of_their_names(rng, name, knots):
     p = rng.uniform(0.05, 0.95, 300)
-    fitted = SMOOTHERS[name](Pairs(p, (rng.random(300) < p) * 1.0), None)
+    fitted = SMOOTHERS[name](Pairs(p, (rng.random(300) < p) * 1.0))
     assert len(fitted.knots) == knots
 
 

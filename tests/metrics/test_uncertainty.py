@@ -30,6 +30,7 @@ from calibrant.metrics import (
     smece,
     top_k_accuracy,
 )
+from calibrant.metrics.inference.figures import _of_quantile
 from calibrant.metrics.inference.resampling import resamples_of
 from calibrant.metrics.inference.uncertainty import from_resamples
 from calibrant.simulation import Beta, power_scenario, scenarios
@@ -248,13 +249,38 @@ def test_errors_of_sure_scores_are_covered():
     assert np.mean(covered) > 0.9  # 0.6 before rows against their scores were counted
 
 
-@pytest.mark.parametrize(("name", "least"), [("ece_sweep", 17), ("ici", 14)])
-def test_mean_gaps_of_a_step_are_covered(name, least):
-    """Frequencies of .25 below ½ and .75 above: two bins see nothing of it, and 29 % of the sweep's were covered."""
-    rng, hits = np.random.default_rng(0), 0
+# Laws that smooth and rising curves cannot follow: a step, a wave of two periods, and scores that are upside down.
+CROOKED = {
+    "step": lambda p: np.where(p < 0.5, 0.25, 0.75),
+    "wave": lambda p: p + 0.12 * np.sin(4 * np.pi * p),
+    "upside down": lambda p: 1 - p,
+}
+
+
+@pytest.mark.parametrize("law", sorted(CROOKED))
+def test_distances_of_any_shape_are_covered(law):
+    """By the smooth curve E50 of the step was covered in half, and the upside-down cross-fitted error in none."""
+    rng, hits = np.random.default_rng(0), dict.fromkeys(("ici", "e50", "e90", "ece_crossfit", "ece_sweep"), 0)
+    every = np.linspace(0.01, 0.99, 10_000)
+    gaps = np.abs(CROOKED[law](every) - every)
+    mean, root = gaps.mean(), np.sqrt((gaps**2).mean())
+    truth = dict(zip(hits, (mean, np.median(gaps), np.quantile(gaps, 0.9), root, mean), strict=True))
     for _ in range(20):
-        p = rng.random(500)
-        y = (rng.random(500) < np.where(p < 0.5, 0.25, 0.75)).astype(int)
-        found = bootstrap(name, y, p, resamples=39)
-        hits += found.low <= 0.125 <= found.high
-    assert hits >= least
+        p = rng.uniform(0.01, 0.99, 500)
+        y = (rng.random(500) < CROOKED[law](p)).astype(int)
+        for name in hits:
+            found = bootstrap(name, y, p, resamples=39)
+            hits[name] += found.low <= truth[name] <= found.high
+    assert min(hits.values()) >= 17  # 19 expected, with a deviation of 1
+
+
+def test_quantiles_of_the_gap_follow_from_its_moments(rng):
+    """A tenth of the rows with gaps of g, and others without, have E90 = g = M/√.1, which is the bound."""
+    low, high = _of_quantile(0.06, 0.1, 0.5).values()
+    assert (low, high) == (0.0, pytest.approx(0.1 * np.sqrt(2)))
+    assert _of_quantile(0.3, 0.31, 0.1)["low"] == pytest.approx(0.3 - 0.31 * np.sqrt(0.1))
+    assert _of_quantile(0.3, 0.6, 0.1)["high"] == 1
+    for gaps in (rng.random(200) ** 4, np.repeat([0.5, 0.0], [20, 180]), np.full(200, 0.2)):
+        for share in (0.1, 0.5):
+            ends = _of_quantile(gaps.mean(), np.sqrt((gaps**2).mean()), share)
+            assert ends["low"] <= np.sort(gaps)[-int(200 * share)] <= ends["high"] + 1e-12

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.interpolate import CubicSpline
@@ -48,26 +48,13 @@ class LogitSpline:
         values, vectors = np.linalg.eigh(self.covariance)
         return vectors * np.sqrt(np.maximum(values, 0.0))
 
-    def drawn(self, scores: Array, draws: int, rng: np.random.Generator) -> Array:
-        """Return curves drawn from the posterior, at scores: of shape (draws, scores)."""
-        theta = self.fit.theta + rng.normal(size=(draws, len(self.knots))) @ self._root.T
-        return expit(theta @ _basis(_odds(scores), self.knots).T)
 
-
-def logit_spline(pairs: Pairs, *, like: LogitSpline | None = None) -> LogitSpline:
-    """Fit the curve: λ∫f″² is penalised, lines are free, and λ is the one of greatest marginal likelihood (Laplace).
-
-    The knots and the strength of ``like`` are taken over: for resamples of the same rows.
-    """
+def logit_spline(pairs: Pairs) -> LogitSpline:
+    """Fit the curve: λ∫f″² is penalised, lines are free, and λ is the one of greatest marginal likelihood (Laplace)."""
     cells = grouped(pairs.cells, pairs.rows)
     x = _odds(cells.scores)
-    knots = _knots_of(x, cells.weights) if like is None else like.knots
+    knots = _knots_of(x, cells.weights)
     basis, roughness = _basis(x, knots), _roughness(knots)
-    if like is not None:
-        fit = fit_logistic(
-            basis, cells.outcomes, cells.weights, penalty=_penalty(roughness, like.strength), start=like.fit.theta
-        )
-        return replace(like, fit=fit)
     best, chosen, strength = -np.inf, None, _STRENGTHS[0]
     start = knots / max(1.0, float(np.abs(knots).max()) / _START)
     for candidate in _STRENGTHS if len(knots) > 2 else _STRENGTHS[:1]:

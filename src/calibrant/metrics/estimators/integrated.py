@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -30,16 +29,10 @@ def summed_up(gaps: Array, share: Array) -> tuple[float, ...]:
     return inner(share, gaps), *(low + (rank - whole) * (high - low)).tolist(), float(ordered[-1])
 
 
-def distances_of(pairs: Pairs, curve: Any) -> tuple[float, ...]:
-    """Return mean, median, 90 % quantile and maximum over rows of |curve - score|."""
-    cells = pairs.cells
-    gaps = np.abs(curve.at(cells.scores) - cells.scores)
-    return summed_up(gaps, cells.share)
-
-
 def distances(pairs: Pairs, smoother: str = "spline") -> tuple[float, ...]:
-    """Return ICI, E50, E90 and Emax of the curve of a named smoother."""
-    return distances_of(pairs, smoothed(pairs, smoother))
+    """Return ICI, E50, E90 and Emax of the curve of a named smoother: mean, … over rows of |curve - score|."""
+    cells = pairs.cells
+    return summed_up(np.abs(smoothed(pairs, smoother).at(cells.scores) - cells.scores), cells.share)
 
 
 def gap_figure(name: str) -> Callable[..., float]:

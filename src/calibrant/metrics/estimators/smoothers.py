@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from ...arrays import weighted_quantiles
 from ...cells.logistic import fit_logistic
-from ...cells.logit_spline import LogitSpline, _odds, logit_spline
+from ...cells.logit_spline import _odds, logit_spline
 from ...cells.pairs import Cells, Pairs
 from ...errors import InvalidInput
 from ...parameters import is_one_of
@@ -22,7 +22,7 @@ Curve = Callable[[Array], Array]
 _RCS = {3: (0.1, 0.5, 0.9), 4: (0.05, 0.35, 0.65, 0.95), 5: (0.05, 0.275, 0.5, 0.725, 0.95)}
 
 
-def smoothed(pairs: Pairs, smoother: str = "spline", like: Any = None) -> Any:
+def smoothed(pairs: Pairs, smoother: str = "spline") -> Any:
     """Return a smooth curve of frequencies over scores, with a method ``at``.
 
     Parameters
@@ -31,12 +31,10 @@ def smoothed(pairs: Pairs, smoother: str = "spline", like: Any = None) -> Any:
         "spline": our penalised spline of the log-odds. "lowess" (that of rms' val.prob) and "loess" (with its
         defaults): R's, to its digits, which may leave [0, 1]. "rcs": a restricted cubic spline of the log-odds with 4
         knots at Harrell's quantiles ("rcs3", "rcs5" for others).
-    like : curve, optional
-        An earlier curve of the same rows, whose choices are taken over.
     """
     if not is_one_of(smoother, SMOOTHERS):
         raise InvalidInput("no such smoother", seen=repr(smoother), allowed=", ".join(SMOOTHERS))
-    return SMOOTHERS[smoother](pairs, like)
+    return SMOOTHERS[smoother](pairs)
 
 
 class _Places:
@@ -69,11 +67,7 @@ class _Restricted:
         return expit(_restricted_basis(_odds(scores), self.knots) @ self.theta)
 
 
-def _spline(pairs: Pairs, like: LogitSpline | None) -> LogitSpline:
-    return logit_spline(pairs, like=like)
-
-
-def _lowess(pairs: Pairs, like: Any) -> _Places:
+def _lowess(pairs: Pairs) -> _Places:
     """R's ``lowess(iter = 0)``: local lines over ⅔ of the rows, at places a hundredth of the range apart.
 
     Each place is the last score within that reach of the one before, or the next where there is none.
@@ -86,7 +80,7 @@ def _lowess(pairs: Pairs, like: Any) -> _Places:
     return _Places(x[places], np.array([_local(cells, at, 2 / 3, 1)[0] for at in x[places].tolist()]))
 
 
-def _loess(pairs: Pairs, like: Any) -> _Cubes:
+def _loess(pairs: Pairs) -> _Cubes:
     """R's ``loess``: local parabolas over ¾ of the rows at few vertices; cubes with their values and slopes between."""
     cells = _by_score(pairs.cells)
     vertices = _vertices(cells, 0.2 * 0.75)
@@ -149,11 +143,11 @@ def _local(cells: Cells, x: float, span: float, degree: int) -> tuple[float, flo
     return float(theta[0]), float(theta[1]) / reach
 
 
-def _rcs(count: int) -> Callable[[Pairs, Any], _Restricted]:
-    def fit(pairs: Pairs, like: Any) -> _Restricted:
+def _rcs(count: int) -> Callable[[Pairs], _Restricted]:
+    def fit(pairs: Pairs) -> _Restricted:
         cells = _by_score(pairs.cells)
         x = _odds(cells.scores)
-        knots = weighted_quantiles(x, cells.weights, np.array(_RCS[count])) if like is None else like.knots
+        knots = weighted_quantiles(x, cells.weights, np.array(_RCS[count]))
         basis = _restricted_basis(x, knots)
         ridge = np.diag(
             np.r_[0.0, 0.0, np.full(basis.shape[1] - 2, 1e-12)]
@@ -180,8 +174,8 @@ def _restricted_basis(x: Array, knots: Array) -> Array:
     return np.column_stack([np.ones_like(x), x, *bends])
 
 
-SMOOTHERS: dict[str, Callable[[Pairs, Any], Any]] = {
-    "spline": _spline,
+SMOOTHERS: dict[str, Callable[[Pairs], Any]] = {
+    "spline": logit_spline,
     "lowess": _lowess,
     "loess": _loess,
     "rcs": _rcs(4),

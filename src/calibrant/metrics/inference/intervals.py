@@ -45,8 +45,9 @@ class Interval:
         Why there is no interval, why it is so wide, or why the estimate lies outside it; else empty.
     wide : bool
         Whether such intervals hold more often than they claim (docs/evidence/coverage.md): those of errors that begin
-        at 0 as no test rejects, those of the largest gap, which hold at all places at once, exact ones of few events,
-        and those of observed over expected where scores differ much.
+        at 0 as no test rejects, those of the largest gap, which hold at all places at once, those of distances of a
+        smooth curve, which hold for any shape, exact ones of few events, and those of observed over expected where
+        scores differ much.
     """
 
     estimate: float

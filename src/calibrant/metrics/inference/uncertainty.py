@@ -13,7 +13,7 @@ from ...cells.pairs import Pairs
 from ...types import Array
 from ..estimators.binned import bin_sums
 from ..estimators.calibration_error import default_norm, error_of, error_of_pairs, option_of
-from ..estimators.crossfit import CrossFit, crossfit_of
+from ..estimators.crossfit import CrossFit, any_shape, crossfit_of
 from ..estimators.norms import Norm
 from ..estimators.sums import FROM_SUMS, error_from_sums, power_mean
 from ..views.blocks import CellForecasts
@@ -53,6 +53,8 @@ def error_interval(
         groups = _groups(forecasts, choice) if pairs is None else [pairs]
         settings = {name: choice[name] for name in ("folds", "random_state") if choice.get(name) is not None}
         found = crossfit_interval(groups, confidence, norm, **settings)
+        if norm == 2 and pairs is not None and not settings:  # as other figures of these rows need it
+            sampling.values[id(pairs), "largest mean gap", confidence] = found.high
     elif norm == "max" and estimator not in CUMULATIVE:
         found = _largest_gap(pairs, choice, estimate, confidence)
     else:
@@ -64,39 +66,29 @@ def error_interval(
     found = with_evidence(replace(found, norm=norm), evidence_of(forecasts, pairs, confidence, sampling), pairs)
     if pairs is None or found.note:
         return found
-    if estimator == "sweep":
-        return beyond(found, pairs, sampling)
-    few = estimator == "binned" or (estimator == "debiased" and pairs.rows >= MANY)
+    few = estimator in ("binned", "sweep") or (estimator == "debiased" and pairs.rows >= MANY)
     return _cancelled(found, pairs, choice, sampling) if few else found
 
 
-def beyond(found: Interval, pairs: Pairs, sampling: Sampling, unseen: str = CANCELS) -> Interval:
-    """Return the interval of a mean gap with an upper end that is at least the cross-fitted error's of its norm.
-
-    A sweep takes few bins, and a smooth curve has no jumps: both see little of a step, and covered 20 to 50 % of it.
-    """
-    if found.high is None or found.norm == "max":
-        return found
-    high = largest_mean_gap(pairs, found.confidence, sampling, found.norm)
-    return replace(found, high=high, note=f"{unseen}{CROSSFITTED}") if high > found.high else found
-
-
 def _cancelled(found: Interval, pairs: Pairs, choice: dict[str, Any], sampling: Sampling) -> Interval:
-    """Return the interval of a binned error with an upper end that knows what cancels within bins.
+    """Return the interval of a binned or swept error with an upper end that knows what cancels within bins.
 
-    That is the cross-fitted error's, which has no bins: of many rows, as noise is larger than that in few, and of
-    nearly all rows in one bin (the root mean square's, as that of norm 1 falls short where signs are uncertain).
+    That is the root mean square's, which needs no shape. A sweep takes few bins, and saw 20 to 50 % of a step; others
+    have it of many rows, as noise is larger than what cancels in few, and of nearly all rows in one bin.
     """
-    edges, bins = (option_of({"estimator": "binned", **choice}, name) for name in ("edges", "bins"))
-    mass = bin_sums(pairs, make_edges(edges, bins, pairs))[0]
-    share = float(mass.max() / mass.sum())
-    if len(mass) == 1 or found.high is None or choice.get("squared"):  # one bin is what was asked for
+    if found.high is None or found.norm == "max" or choice.get("squared"):
         return found
+    share, known = 0.0, True
+    if choice.get("estimator") != "sweep":
+        edges, bins = (option_of({"estimator": "binned", **choice}, name) for name in ("edges", "bins"))
+        mass = bin_sums(pairs, make_edges(edges, bins, pairs))[0]
+        share = float(mass.max() / mass.sum())
+        if len(mass) == 1:  # which is what was asked for
+            return found
+        known = share >= FULL or pairs.rows >= MANY
     crowded = f"{share:.0%} of the rows lie in one bin: what cancels within it is not seen"
     note = crowded if share > CROWDED else CANCELS
-    norm = 2 if share >= FULL and found.norm == 1 else found.norm
-    known = norm != "max" and (share >= FULL or pairs.rows >= MANY)
-    high = largest_mean_gap(pairs, found.confidence, sampling, norm) if known else 0.0
+    high = largest_mean_gap(pairs, found.confidence, sampling) if known else 0.0
     if high > found.high:
         return replace(found, high=high, note=f"{note}{CROSSFITTED}")
     return replace(found, note=note) if share > CROWDED else found
@@ -153,11 +145,19 @@ def evidence_of(forecasts: Any, pairs: Pairs | None, confidence: float, sampling
     return sampling.pvalues[key]
 
 
-def largest_mean_gap(pairs: Pairs, confidence: float, sampling: Sampling, norm: Any = 2) -> float:
-    """Return the upper end of the cross-fitted gap; no mean gap is larger than the root mean square."""
-    key = id(pairs), "largest mean gap", confidence, norm
+def mean_gap_ends(pairs: Pairs, confidence: float, sampling: Sampling) -> tuple[float, float]:
+    """Return ends of the mean gap that need no shape: those of the cross-fitted errors of norm 1 and of norm 2."""
+    key = id(pairs), "mean gap", confidence
     if key not in sampling.values:
-        sampling.values[key] = crossfit_of(pairs, norm=norm).bounds(confidence)[1]
+        sampling.values[key] = crossfit_of(pairs, norm=1).bounds(confidence)[0]
+    return sampling.values[key], largest_mean_gap(pairs, confidence, sampling)
+
+
+def largest_mean_gap(pairs: Pairs, confidence: float, sampling: Sampling) -> float:
+    """Return the upper end of the root mean square gap, which needs no shape; no mean gap is larger."""
+    key = id(pairs), "largest mean gap", confidence
+    if key not in sampling.values:
+        sampling.values[key] = crossfit_interval([pairs], confidence).high
     return sampling.values[key]
 
 
@@ -212,17 +212,25 @@ def from_resamples(
 def crossfit_interval(groups: Sequence[Pairs], confidence: float, norm: Norm = 2, **settings: Any) -> Interval:
     """Return the cross-fitted error, the power mean over groups, with the interval that its standard errors give.
 
-    Errors of several groups add up as if they moved together, which is the worst they can do. For norm 1, whose
-    estimate falls short where signs are uncertain, the upper end is that of norm 2: no error of norm 1 is larger.
+    Errors of several groups add up as if they moved together, which is the worst they can do. The upper end is that of
+    norm 2 (no error of norm 1 is larger, and the estimate of that falls short where signs are uncertain), and at least
+    that of a curve which may have any shape: an isotonic one sees nothing of scores that are upside down.
     """
     found = [crossfit_of(pairs, norm=norm, **settings) for pairs in groups]
     value = power_mean([part.value for part in found], norm)
     if not found:
         return Interval(value, 0.0, 1.0, confidence, np.nan, 0.0, "cross-fit", norm)
-    parts = [[part.mean, part.mean_error, part.rows, part.gap_error] for part in found]
-    joint = CrossFit(int(norm), *np.mean(parts, axis=0).tolist())
-    low, high = joint.bounds(confidence)
+    joint = _together(found)
     if norm == 1:
-        high = crossfit_interval(groups, confidence, **settings).high
+        low, high = joint.bounds(confidence)[0], crossfit_interval(groups, confidence, **settings).high
+    else:
+        free = _together([crossfit_of(pairs, curve=any_shape, **settings) for pairs in groups])
+        low, high = joint.bounds(confidence)
+        high = max(high, free.bounds(confidence)[1])
     error = joint.mean_error if norm == 1 else joint.mean_error / (2 * value) if value > 0 else np.nan
     return Interval(value, low, high, confidence, float(error), 0.0, "cross-fit", norm)
+
+
+def _together(found: Sequence[CrossFit]) -> CrossFit:
+    parts = [[part.mean, part.mean_error, part.rows, part.gap_error] for part in found]
+    return CrossFit(found[0].norm, *np.mean(parts, axis=0).tolist())
