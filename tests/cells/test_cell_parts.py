@@ -42,7 +42,7 @@ def test_k_means_of_two_heaps_cut_half_way_between_their_means():
     np.testing.assert_allclose(kmeans(np.repeat(scores, weights.astype(int)), 2), [0, middle, 1])
 
 
-@pytest.mark.parametrize("bins", [0, -1, 2.5, "many", True])
+@pytest.mark.parametrize("bins", [0, -1, 2.5, "many", True, 10**6 + 1, 2**62, 10**30])
 def test_numbers_of_bins_that_are_none_are_refused(bins):
     with pytest.raises(InvalidInput, match="bins is not valid"):
         check_edges("equal_width", bins)

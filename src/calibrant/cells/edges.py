@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
-from ..parameters import AnyOf, Integer, OneOf
+from ..parameters import AnyOf, OneOf, count_from
 from ..types import Array, Floats, Integers
 from ..validation.arrays import as_array, as_float
 from .fine import FineCells
@@ -28,7 +28,7 @@ Edges = Array
 _COUNTED = 2.0**62  # products of whole weights and bins below this are exact in integers
 _CLOSE = 1e-9  # of a bin: weights that are no whole numbers add up differently in other orders
 
-_BINS = AnyOf(Integer(1), OneOf("sturges"))
+_BINS = AnyOf(count_from(1), OneOf("sturges"))
 
 
 @lru_cache(maxsize=64)
@@ -132,7 +132,7 @@ def check_edges(edges: Any, bins: Any) -> None:
     """Refuse names of edges that do not exist, and numbers of bins that are none."""
     if isinstance(edges, str) and edges not in EDGES:
         raise InvalidInput("no such edges", seen=repr(edges), allowed=", ".join(EDGES) + ", or an array")
-    if not (type(bins) is int and bins > 0) and not _BINS.accepts(bins):
+    if not _BINS.accepts(bins):
         raise InvalidInput("bins is not valid", seen=repr(bins), allowed=_BINS.allowed)
 
 
