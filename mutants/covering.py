@@ -121,7 +121,8 @@ def by_names(root: Path, change: Change) -> list[str]:
         names |= {path.stem, *re.findall(r"^\s*(?:def|class) (\w{5,})", path.read_text(), re.MULTILINE)}
     word = re.compile(rf"\b(?:test_)?(?:{'|'.join(sorted(names))})\b")
     own = set(test_files(root, change.room))
-    files = [path for path in sorted((root / "tests").rglob("test_*.py")) if path.parent != root / KEPT]
+    rooms = {path for room in MORE if room != "cpp" for path in test_files(root, room)}  # the others need more files
+    files = [path for path in sorted(rooms) if path.parent != root / KEPT]
     counts = {path: len(word.findall(path.stem + " " + path.read_text())) for path in files}
     named = sorted((path for path in files if counts[path] or path in own), key=lambda path: -counts[path])
     return [str(path.relative_to(root)) for path in named]

@@ -14,7 +14,8 @@ from calibrant.cells.summed import CELLS, SummedCells
 from calibrant.errors import FileProblem
 from calibrant.metrics.inference.cumulative_test import range_pvalue
 from calibrant.metrics.inference.planning import calibration_error_bound
-from calibrant.metrics.inference.resampling import _counts
+from calibrant.metrics.inference.resampling import Sampling, _counts
+from calibrant.metrics.inference.risk import ratio_law
 
 RNG = np.random.default_rng(0)
 N = 240
@@ -133,3 +134,24 @@ def test_whole_weights_of_a_state_count_rows(digits):
     mixed = parts[0] + metrics.Measuring(**settings).update(y[~half], p[~half], sample_weight=w[~half] + 0.5)
     kept = metrics.Measuring.from_dict(json.loads(json.dumps(mixed.to_dict())))
     assert kept.summary.rows == pytest.approx(rows_of(400, np.where(half, w, w + 0.5)), rel=1e-6)
+
+
+@pytest.mark.parametrize("events", [0, 1, 3, 30])
+def test_observed_over_expected_of_weights_is_that_of_repeated_rows(events):
+    rng = np.random.default_rng(events)
+    s, y, w = rng.random(60), (np.arange(60) < events).astype(float), rng.integers(1, 4, 60)
+    rows = np.repeat(np.arange(60), w)
+    weighed, repeated = (
+        ratio_law(pairs, 0.9, Sampling(9, rng)) for pairs in (Pairs(s, y, w.astype(float)), Pairs(s[rows], y[rows]))
+    )
+    assert (weighed.estimate, weighed.low, weighed.high) == pytest.approx(
+        (repeated.estimate, repeated.low, repeated.high), rel=1e-9
+    )
+
+
+@pytest.mark.parametrize(("far", "near", "wide"), [(9, 1, True), (1, 9, False)])
+def test_an_interval_is_wide_where_most_of_the_weight_is_on_sure_scores(far, near, wide):
+    s, y = np.repeat([0.02, 0.5], 40), np.tile([1.0, 0.0], 40)
+    found = ratio_law(Pairs(s, y, np.repeat([float(far), float(near)], 40)), 0.9, Sampling(9, RNG))
+    rows = np.repeat(np.arange(80), np.repeat([far, near], 40))
+    assert found.wide is ratio_law(Pairs(s[rows], y[rows]), 0.9, Sampling(9, RNG)).wide is wide

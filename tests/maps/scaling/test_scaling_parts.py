@@ -173,3 +173,11 @@ def test_curves_of_a_process_have_its_covariance_and_run_on_beside_the_identity(
     np.testing.assert_allclose(found.basis[4], found.basis[3])
     np.testing.assert_allclose(found.values(np.zeros(5)), -knots[None])
     np.testing.assert_allclose(found.values(found.start)[0, :4], -0.8 * t)  # the shared temperature
+
+
+@pytest.mark.parametrize(
+    ("middle", "start"), [(1.0, 1.0), (20.0, 1.0), (0.05, 1.0), (1500.0, 50.0), (1e-3, 0.03), (1e-9, 3e-8)]
+)
+def test_a_search_begins_where_scores_make_sense(middle, start):
+    """At β = 1, or within a factor of thirty of one over the scores' own scale."""
+    assert temperature._sensible_start((middle / 7.0, middle * 7.0)) == pytest.approx(start)
