@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from calibrant.passes import folds
+from calibrant.passes import Block, folds, in_memory
 
 U = np.uint64
 
@@ -132,3 +132,11 @@ def test_how_many_rows_may_be_alike():
     least, share = folds._ALIKE, folds._LARGE_SHARE
     assert folds.alike_limit(1) == folds.alike_limit(least * share) == least
     assert folds.alike_limit((least + 1) * share) == least + 1
+
+
+@pytest.mark.parametrize(("most", "dealt"), [(39, False), (40, True), (41, True)])
+def test_folds_are_dealt_up_to_so_many_rows(monkeypatch, most, dealt):
+    monkeypatch.setattr(folds, "_DEALT", most)
+    rng = np.random.default_rng(0)
+    data = in_memory(Block(rng.normal(size=(40, 2)), np.arange(40) % 2, None, 2))
+    assert (data.plan(5).dealt is not None) is dealt
