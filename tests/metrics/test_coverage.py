@@ -366,7 +366,7 @@ def test_figures_that_hold_more_often_than_they_claim_say_so():
     scores = rng.uniform(0.5, 0.7, 4000)
     many = measure((rng.random(4000) < 0.3).astype(int), scores, resamples=39, profile="risk")
     assert [name for name, one in many.figures.items() if one.wide] == ["ici", "e50", "e90"]
-    assert many.wide == "intervals of ici and e50 and e90 hold more often than 95 %"
+    assert many.wide == "intervals of ici, e50 and e90 hold more often than 95 %"
     assert many.wide in repr(many)
     sure = bootstrap("observed_expected", [0, 1] * 100, [0.1, 0.9] * 100)  # whose outcomes vary less than usual
     assert (sure.method, sure.wide) == ("log-normal", True)

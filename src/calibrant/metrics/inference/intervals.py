@@ -111,9 +111,11 @@ class Interval:
 def wide_words(*tables: Mapping[str, Interval]) -> str:
     """Say once, below tables of figures, which intervals hold more often than they claim; nothing where none does."""
     wide = [(name, found) for figures in tables for name, found in figures.items() if found.wide]
-    named = dict.fromkeys(name for name, found in wide if found.low != 0 or found.method in _RATES)
+    named = list(dict.fromkeys(name for name, found in wide if found.low != 0 or found.method in _RATES))
     parts = ["of errors that begin at 0"] * any(name not in named for name, _ in wide)
-    parts += [f"of {' and '.join(named)}"] * bool(named)
+    if named:
+        *others, last = named
+        parts.append(f"of {', '.join(others)} and {last}" if others else f"of {last}")
     return f"intervals {' and '.join(parts)} hold more often than {100 * wide[0][1].confidence:.3g} %" if wide else ""
 
 
