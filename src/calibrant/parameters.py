@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from .errors import InvalidInput
+from .errors import InvalidInput, blamed
 
 MOST = 1e30  # of a strength, a scale or a number that was learnt: products with scores stay finite in either precision
+_ROWS = 10**9  # of random numbers that can be asked for at once
 _PIECES = 10**6  # bins, knots or folds that can be asked for: each costs memory, and has no row of its own beyond
 
 
@@ -115,6 +117,25 @@ def generator(random_state: Any, *more: int) -> np.random.Generator:
     if not Integer(0).accepts(random_state):
         raise InvalidInput("random_state is not valid", seen=repr(random_state)[:80], allowed=Integer(0).allowed)
     return np.random.default_rng([int(random_state), *more] if more else int(random_state))
+
+
+def any_generator(random_state: Any) -> np.random.Generator:
+    """Return the random numbers of whatever NumPy makes some of: a seed, a generator, or None for fresh ones."""
+    with blamed(
+        "random_state is not valid", TypeError, ValueError, problem=InvalidInput, allowed="a seed or generator"
+    ):
+        return np.random.default_rng(random_state)
+
+
+def check_drawing(shape: Any, rng: Any) -> None:
+    """Raise where so many numbers cannot be drawn, or where what they are drawn from is no generator."""
+    check_value("rng", rng, Instance((np.random.Generator,), "a numpy.random.Generator"))
+    lengths = shape if isinstance(shape, (tuple, list)) else (shape,)
+    length = Integer(0, _ROWS)
+    if not all(length.accepts(n) for n in lengths) or len(lengths) > 32 or math.prod(map(int, lengths)) > _ROWS:
+        raise InvalidInput(
+            "so many samples cannot be drawn", seen=repr(shape)[:80], allowed=f"integers of product 0 to {_ROWS:,}"
+        )
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from typing import Any
 
+from .errors import InvalidInput
+
 Progress = Callable[..., None]
 
 
@@ -73,6 +75,8 @@ def reporting(progress: Progress | bool, words: str) -> Iterator[Progress]:
     """Yield what a ``progress`` argument asks for: a bar (True), nothing (False), or the caller's own function."""
     if callable(progress):
         yield progress
+    elif not isinstance(progress, (int, type(None))):
+        raise InvalidInput("progress is not valid", seen=repr(progress)[:80], allowed="True, False or a function")
     elif progress:
         with progress_bar(words) as advance:
             yield advance

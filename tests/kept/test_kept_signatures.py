@@ -16,7 +16,10 @@ def defaults(thing):
     found = {}
     members = [("", thing)]
     if inspect.isclass(thing):
-        members += [(name, member) for name, member in vars(thing).items() if not name.startswith("_")]
+        ours = [
+            base for base in thing.__mro__[::-1] if base.__module__.startswith("calibrant")
+        ]  # also what is inherited
+        members += [(name, member) for base in ours for name, member in vars(base).items() if not name.startswith("_")]
     for name, member in members:
         if isinstance(member, (classmethod, staticmethod)):
             member = member.__func__

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
+from ..parameters import MOST, Number, check_value
 from .curves import GLM
 from .distributions import Beta, LogitNormal
 from .scenario import Scenario
@@ -41,8 +42,10 @@ def mix_n_match(beta0: float, beta1: float, name: str = "") -> Scenario:
     X given the class is N(∓1, 1) and the score is z = σ(β₀ + β₁X), so the log-odds are a mixture of two normals and
     P(Y | z) has log-odds -2X = -2(logit z - β₀)/β₁ (Eq. 14): a straight line.
     """
-    line = GLM("logit", "logit", 2 * beta0 / beta1, -2 / beta1)
-    return Scenario(LogitNormal((beta0 - beta1, beta0 + beta1), abs(beta1)), line, name)
+    check_value("beta0", beta0, Number(-MOST, MOST))
+    check_value("beta1", beta1, Number(-MOST, MOST))
+    law = LogitNormal((beta0 - beta1, beta0 + beta1), abs(beta1))
+    return Scenario(law, GLM("logit", "logit", 2 * beta0 / beta1, -2 / beta1), name)
 
 
 scenarios: MappingProxyType[str, Scenario] = MappingProxyType({name: _scenario(name) for name in TABLES})

@@ -5,14 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import special
 
 from ..errors import InvalidInput
+from ..parameters import MOST, Number, check_value, is_one_of
 from ..types import Array
+from ..validation import as_numbers
 
 Pair = tuple[Array, Array]
+LEAST = 1e-300  # a score or a complement: its logarithm is finite
 
 transforms: dict[str, Callable[[Array, Array], Array]] = {
     "logit": lambda s, t: np.log(s) - np.log(t),
@@ -43,16 +47,28 @@ inverse_links: dict[str, Callable[[Array], Pair]] = {
 }
 
 
+def _pair(score: Any, complement: Any) -> Pair:
+    s, t = as_numbers(score, "score", LEAST, 1), as_numbers(complement, "complement", LEAST, 1)
+    if s.shape != t.shape:
+        raise InvalidInput("score and complement are not alike", seen=f"shapes {s.shape} and {t.shape}")
+    return s, t
+
+
 class CalibrationCurve(ABC):
     """A calibration curve c(s)."""
 
-    @abstractmethod
     def probabilities(self, score: Array, complement: Array) -> Pair:
         """Return c(s) and 1 - c(s) for scores s and their complements 1 - s, both above 0."""
+        return self._at(*_pair(score, complement))
+
+    @abstractmethod
+    def _at(self, score: Array, complement: Array) -> Pair:
+        """Return c(s) and 1 - c(s) for what has been checked."""
 
     def gap(self, score: Array, complement: Array) -> Array:
         """Return s - c(s), from the complements where those are smaller and so more precise."""
-        c, flipped = self.probabilities(score, complement)
+        score, complement = _pair(score, complement)
+        c, flipped = self._at(score, complement)
         return np.where(score > 0.5, flipped - complement, score - c)
 
 
@@ -63,10 +79,9 @@ class Power(CalibrationCurve):
     exponent: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.exponent) and self.exponent > 0):
-            raise InvalidInput("exponent must be positive", seen=repr(self.exponent))
+        check_value("exponent", self.exponent, Number(0, MOST, open_low=True))
 
-    def probabilities(self, score: Array, complement: Array) -> Pair:
+    def _at(self, score: Array, complement: Array) -> Pair:
         """Return s^d and 1 - s^d."""
         if self.exponent == 1.0:
             return score, complement
@@ -94,14 +109,16 @@ class GLM(CalibrationCurve):
     slope: float
 
     def __post_init__(self) -> None:
-        if self.link not in inverse_links or self.transform not in transforms:
+        if not is_one_of(self.link, inverse_links) or not is_one_of(self.transform, transforms):
             raise InvalidInput(
                 "link or transform is not known",
                 seen=f"{self.link!r}, {self.transform!r}",
                 allowed=f"link {', '.join(inverse_links)}; transform {', '.join(transforms)}",
             )
+        check_value("intercept", self.intercept, Number(-MOST, MOST))
+        check_value("slope", self.slope, Number(-MOST, MOST))
 
-    def probabilities(self, score: Array, complement: Array) -> Pair:
+    def _at(self, score: Array, complement: Array) -> Pair:
         """Return g⁻¹(b₀ + b₁ t(s)) and its complement."""
         eta = np.full_like(score, self.intercept)
         if self.slope:

@@ -16,13 +16,12 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from ..errors import InvalidInput
-from ..parameters import MOST, Number, check_value
+from ..parameters import MOST, SCALE, Instance, Number, check_drawing, check_value
 from ..types import Array
-from ..validation.arrays import as_array, as_float
+from ..validation import as_numbers
+from .curves import LEAST, Pair
 
-Pair = tuple[Array, Array]
-# Smallest complement in use: its logarithm is finite, and nothing smaller contributes to an integral.
-TINY = 1e-300
+TINY = LEAST  # nothing smaller contributes to an integral
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
@@ -31,21 +30,26 @@ def from_log_odds(x: Array) -> Pair:
     return np.maximum(special.expit(x), TINY), np.maximum(special.expit(-x), TINY)
 
 
-def _require_positive(name: str, value: float) -> None:
-    if not Number(0, open_low=True).accepts(value):
-        raise InvalidInput(f"{name} must be positive", seen=repr(value), allowed="a finite number above 0")
-
-
 class ScoreDistribution(ABC):
     """A distribution of scores on [0, 1]."""
 
-    @abstractmethod
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Pair:
         """Draw scores and their complements."""
+        check_drawing(shape, rng)
+        return self._draw(shape, rng)
 
     @abstractmethod
+    def _draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Pair:
+        """Draw what has been checked."""
+
     def expectation(self, function: Callable[[Array, Array], Array], breaks: Sequence[float] = ()) -> float:
         """Return E[function(s, 1 - s)]; ``breaks`` are log-odds at which the function has kinks."""
+        check_value("function", function, Instance((Callable,), "a function of (s, 1 - s)"))
+        return self._mean(function, as_numbers(breaks, "breaks", ndim=1, least=0))
+
+    @abstractmethod
+    def _mean(self, function: Callable[[Array, Array], Array], breaks: Array) -> float:
+        """Return the expectation of what has been checked."""
 
     @abstractmethod
     def support(self) -> Array:
@@ -55,9 +59,14 @@ class ScoreDistribution(ABC):
 class Continuous(ScoreDistribution):
     """A distribution with a density: integrals by composite Gauss-Legendre quadrature on the axis of log-odds."""
 
-    @abstractmethod
     def log_odds_density(self, x: Array) -> Array:
         """Density of the log-odds at x."""
+        with np.errstate(over="ignore"):  # far out it is zero
+            return self._density(as_numbers(x, "x"))
+
+    @abstractmethod
+    def _density(self, x: Array) -> Array:
+        """Density at what has been checked."""
 
     @abstractmethod
     def log_odds_range(self) -> tuple[float, float]:
@@ -71,11 +80,10 @@ class Continuous(ScoreDistribution):
         axis = np.concatenate([-far[::-1], -near[:0:-1], near, far])
         return np.concatenate([[low], axis[(axis > low) & (axis < high)], [high]])
 
-    def expectation(self, function: Callable[[Array, Array], Array], breaks: Sequence[float] = ()) -> float:
+    def _mean(self, function: Callable[[Array, Array], Array], breaks: Array) -> float:
         """Return E[function(s, 1 - s)] to about 1e-12."""
         ends = self.support()
-        inside = [b for b in breaks if ends[0] < b < ends[-1]]
-        ends = np.unique(np.concatenate([ends, inside]))
+        ends = np.unique(np.concatenate([ends, breaks[(breaks > ends[0]) & (breaks < ends[-1])]]))
         half = np.diff(ends)[:, None] / 2
         x = (ends[:-1, None] + half) + half * NODES
         mass = half * WEIGHTS * self.log_odds_density(x)
@@ -90,16 +98,16 @@ class Beta(Continuous):
     beta: float
 
     def __post_init__(self) -> None:
-        _require_positive("alpha", self.alpha)
-        _require_positive("beta", self.beta)
+        check_value("alpha", self.alpha, SCALE)
+        check_value("beta", self.beta, SCALE)
 
-    def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Pair:
+    def _draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Pair:
         """Draw by a ratio of gamma variates, so that both ends keep their precision."""
         up, down = rng.standard_gamma(self.alpha, shape), rng.standard_gamma(self.beta, shape)
         total = np.maximum(up + down, TINY)
         return up / total, down / total
 
-    def log_odds_density(self, x: Array) -> Array:
+    def _density(self, x: Array) -> Array:
         """Density of the log-odds: s^α (1-s)^β / B(α, β)."""
         log_s, log_t = -np.logaddexp(0, -x), -np.logaddexp(0, x)
         return np.exp(self.alpha * log_s + self.beta * log_t - special.betaln(self.alpha, self.beta))
@@ -123,12 +131,12 @@ class Uniform(Continuous):
         if self.low >= self.high:
             raise InvalidInput("low and high must be 0 <= low < high <= 1", seen=f"{self.low}, {self.high}")
 
-    def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Pair:
+    def _draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Pair:
         """Draw scores; the spacing of a float64 is the precision at both ends."""
         s = self.low + (self.high - self.low) * rng.random(shape)
         return s, 1.0 - s
 
-    def log_odds_density(self, x: Array) -> Array:
+    def _density(self, x: Array) -> Array:
         """Density of the log-odds: s (1-s) / (high - low)."""
         return special.expit(x) * special.expit(-x) / (self.high - self.low)
 
@@ -149,18 +157,18 @@ class LogitNormal(Continuous):
     deviation: float
 
     def __post_init__(self) -> None:
-        _require_positive("deviation", self.deviation)
+        check_value("deviation", self.deviation, SCALE)
         if not isinstance(self.means, (tuple, list)) or not self.means:
             raise InvalidInput("means must be some numbers", seen=repr(self.means)[:80], allowed="a tuple")
         for mean in self.means:
             check_value("means", mean, Number(-MOST, MOST))
 
-    def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Pair:
+    def _draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Pair:
         """Draw a component, then its log-odds."""
         centre = np.asarray(self.means)[rng.integers(len(self.means), size=shape)]
         return from_log_odds(centre + self.deviation * rng.standard_normal(shape))
 
-    def log_odds_density(self, x: Array) -> Array:
+    def _density(self, x: Array) -> Array:
         """Density of the mixture."""
         z = (x[..., None] - np.asarray(self.means)) / self.deviation
         return (np.exp(-0.5 * z * z) / (np.sqrt(2 * np.pi) * self.deviation)).mean(axis=-1)
@@ -178,17 +186,15 @@ class Empirical(ScoreDistribution):
     _values: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        values = np.sort(as_float(as_array(self.scores, "scores")[0], "scores").astype(np.float64).ravel())
-        if len(values) == 0 or not (values[0] >= 0 and values[-1] <= 1):
-            raise InvalidInput("scores must be probabilities", allowed="at least one value in [0, 1], no NaN")
+        values = np.sort(as_numbers(self.scores, "scores", 0, 1).ravel())
         object.__setattr__(self, "_values", values)
 
-    def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Pair:
+    def _draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Pair:
         """Draw with replacement."""
         s = self._values[rng.integers(len(self._values), size=shape)]
         return s, 1.0 - s
 
-    def expectation(self, function: Callable[[Array, Array], Array], breaks: Sequence[float] = ()) -> float:
+    def _mean(self, function: Callable[[Array, Array], Array], breaks: Array) -> float:
         """Return the mean over the scores."""
         s = self._values
         return float(np.mean(function(np.maximum(s, TINY), np.maximum(1.0 - s, TINY))))

@@ -16,15 +16,17 @@ from ..cells.pairs import Pairs
 from ..errors import InvalidInput
 from ..metrics.estimators.calibration_error import ESTIMATORS, check_estimator, check_options
 from ..metrics.inference.replicates import from_rows
-from ..parameters import Integer, generator
+from ..parameters import Instance, Integer, Number, OneOf, check_value, count_from, generator, is_one_of
 from ..progress import Progress, reporting
 from ..types import Array, Integers
-from .controls import adjusted_mean, control_deviations
+from ..validation import as_array, as_numbers
+from .controls import adjusted_mean, control_deviations, numbers
 from .distributions import ScoreDistribution, Uniform
 from .scenario import Draw, Scenario, power_scenario
 
 # Scores drawn at a time: enough to make each call worth it, little enough to stay in memory.
 BLOCK = 1_000_000
+ROWS = Integer(1, 10**9)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,9 +91,7 @@ def run(
     **options
         Handed to the estimator.
     """
-    sizes, counts = _several(n, "n"), _several(bins, "bins")
-    if not Integer(1).accepts(repeats):
-        raise InvalidInput("repeats is not valid", seen=repr(repeats), allowed=Integer(1).allowed)
+    sizes, counts = _plan(scenario, n, repeats), _several(bins, "bins", count_from(1))
     estimate = _many(estimator, edges, norm, options)
     estimates = np.empty((len(counts), len(sizes), repeats))
     deviations = np.empty((len(sizes), repeats, 6))
@@ -128,7 +128,8 @@ def sweep_bins(
     progress: Progress | bool = True,
 ) -> Integers:
     """Return the number of bins that the sweep chooses, shape (n, repeats) (paper 003, App. C)."""
-    sizes = _several(n, "n")
+    check_value("edges", edges, OneOf("equal_mass", "equal_width"))
+    sizes = _plan(scenario, n, repeats)
     chosen = np.empty((len(sizes), repeats), dtype=np.int64)
     with reporting(progress, "simulating") as advance:
         for row, part, drawn in _draws(scenario, sizes, repeats, random_state, advance):
@@ -164,29 +165,37 @@ def miss_rate(
     Miscalibration is c^d with d chosen for each true error; scores are uniform unless a distribution is given.
     """
     law = Uniform() if distribution is None else distribution
-    sizes = _several(n, "n")
+    check_value("false_alarms", false_alarms, Number(0, 1))
+    sizes, errors = _several(n, "n", ROWS), as_numbers(tce, "tce", 0, 1, ndim=1).tolist()
     common = {"n": sizes, "norm": norm, "repeats": repeats, **settings}
     with reporting(progress, "simulating") as advance:
-        report = partial(_part, advance, len(tce) + 1)
+        report = partial(_part, advance, len(errors) + 1)
         null = run(power_scenario(law, 0.0), random_state=random_state, progress=report(0), **common)
         critical = np.quantile(null.estimates[0], 1 - false_alarms, axis=1, method="higher")
-        rates = np.empty((len(tce), len(sizes)))
-        for row, error in enumerate(tce):
+        rates = np.empty((len(errors), len(sizes)))
+        for row, error in enumerate(errors):
             scenario, seed = power_scenario(law, error, norm), random_state + row + 1
             found = run(scenario, random_state=seed, progress=report(row + 1), **common)
             rates[row] = (found.estimates[0] <= critical[:, None]).mean(axis=1)
-    return MissRates(tuple(tce), sizes, rates, critical)
+    return MissRates(tuple(errors), sizes, rates, critical)
 
 
 def _part(advance: Progress, steps: int, step: int) -> Progress:
     return lambda done, total: advance(step * total + done, steps * total)
 
 
-def _several(values: int | Sequence[int], name: str) -> tuple[int, ...]:
+def _plan(scenario: Any, n: Any, repeats: Any) -> tuple[int, ...]:
+    """Return the sizes of samples, where these and the rest of what is to be drawn can be."""
+    check_value("scenario", scenario, Instance((Scenario,), "a Scenario"))
+    check_value("repeats", repeats, ROWS)
+    return _several(n, "n", ROWS)
+
+
+def _several(values: Any, name: str, constraint: Integer) -> tuple[int, ...]:
     """Return one or several positive whole numbers as a tuple."""
-    several = (values,) if isinstance(values, (int, np.integer)) else tuple(values)
-    if not several or not all(Integer(1).accepts(value) for value in several):
-        raise InvalidInput(f"{name} is not valid", seen=repr(values), allowed="integers of at least 1")
+    several = np.atleast_1d(as_array(values, name)[0]).tolist()
+    if not several or not all(constraint.accepts(value) for value in several):
+        raise InvalidInput(f"{name} is not valid", seen=repr(values)[:80], allowed=constraint.allowed)
     return tuple(int(value) for value in several)
 
 
@@ -212,7 +221,7 @@ def _many(
         check_options(estimator, {**options, **({} if edges is None else {"edges": edges})})
     named = {"binned": "equal_width", "sweep": "equal_mass", "debiased": "equal_mass"}
     fast = isinstance(estimator, str) and estimator in named and not options
-    if fast and edges in (None, "equal_width", "equal_mass") and not (estimator == "debiased" and norm != 2):
+    if fast and is_one_of(edges, (None, "equal_width", "equal_mass")) and not (estimator == "debiased" and norm != 2):
         return _fast(str(estimator), edges or named[str(estimator)], norm)
     extra = {**options, **({} if edges is None else {"edges": edges})}
 
@@ -239,7 +248,7 @@ def _one_by_one(
 ) -> Array:
     if callable(estimator):
         pairs = zip(drawn.outcomes.astype(np.int64), drawn.scores, strict=True)
-        return np.array([estimator(y, s, **extra) for y, s in pairs])
+        return numbers([estimator(y, s, **extra) for y, s in pairs], "what the estimator returns")
     compute, settings = ESTIMATORS[estimator], {"norm": norm, **extra}
     if estimator in ("binned", "label_binned", "debiased"):
         settings["bins"] = count

@@ -12,6 +12,8 @@ from scipy.optimize import minimize
 from ..errors import InvalidInput
 from ..metrics.views.forecasts import read
 from ..types import Array
+from ..validation import SIMPLEX_TOLERANCE, as_array, as_numbers
+from ..validation.arrays import as_float
 from .curves import GLM, inverse_links, transforms
 from .distributions import TINY, Beta
 from .scenario import Scenario
@@ -36,14 +38,12 @@ def fit_beta(scores: Any, complements: Any = None) -> Beta:
     A score of exactly 1 says that 1 - s is below half the step of its type there (2^-25 for float32, 2^-54 for
     float64); its likelihood is the probability of that, and alike at 0. ``complements`` give 1 - s where it is known.
     """
-    array = np.asarray(scores)
+    array = as_float(as_array(scores, "scores")[0], "scores")
     rounding = 2.0**-25 if array.dtype == np.float32 else 2.0**-54
-    s = array.astype(np.float64)
-    if s.ndim != 1 or len(s) < 2 or not (s.min() >= 0 and s.max() <= 1):
-        raise InvalidInput("scores must be at least two probabilities in one row", seen=f"shape {s.shape}")
+    s = as_numbers(array, "scores", 0, 1, ndim=1, least=2)
     if np.ptp(s) == 0:
         raise InvalidInput("scores are all equal: no beta distribution fits", seen=f"{s[0]!r}")
-    t = 1.0 - s if complements is None else np.asarray(complements, dtype=np.float64)
+    t = 1.0 - s if complements is None else _complements(s, complements)
     inside = (s > 0) & (t > 0)
     shares = (float((s <= 0).mean()), float(inside.mean()), float((t <= 0).mean()))
     logs = (float(np.log(s[inside]).mean()), float(np.log(t[inside]).mean())) if inside.any() else (0.0, 0.0)
@@ -55,6 +55,7 @@ def _solve_beta(shares: tuple[float, float, float], logs: tuple[float, float], r
     common = max(mean * (1 - mean) / variance - 1, 1e-2)
     start = np.log([max(mean * common, 1e-3), max((1 - mean) * common, 1e-3)])
 
+    @np.errstate(over="ignore", invalid="ignore")  # of scores that are next to equal: the answer is refused
     def loss(v: Array) -> float:
         a, b = np.exp(v)
         at_zero = shares[0] * np.log(max(special.betainc(a, b, rounding), TINY)) if shares[0] else 0.0
@@ -63,7 +64,7 @@ def _solve_beta(shares: tuple[float, float, float], logs: tuple[float, float], r
         return -float(at_zero + shares[1] * density + at_one)
 
     found = minimize(loss, start, method="Nelder-Mead", options={"xatol": 1e-7, "fatol": 1e-13, "maxiter": 4000})
-    alpha, beta = np.exp(found.x)
+    alpha, beta = np.exp(np.minimum(found.x, 700.0))
     return Beta(float(alpha), float(beta))
 
 
@@ -72,12 +73,26 @@ def fit_curves(outcomes: Any, scores: Any, complements: Any = None) -> list[Fitt
 
     Twelve models: each pair of link and transform with an intercept, a slope, or both. AIC = 2·parameters - 2·log L.
     """
-    y = np.asarray(outcomes, dtype=np.float64)
-    s = np.maximum(np.asarray(scores, dtype=np.float64), TINY)
+    s = np.maximum(as_numbers(scores, "scores", 0, 1, ndim=1), TINY)
+    y = _beside(s, outcomes, "outcomes")
     # A score that was rounded to 1 is taken half a step below it.
-    t = np.maximum(1.0 - s, 2.0**-54) if complements is None else np.maximum(complements, TINY)
+    t = np.maximum(1.0 - s, 2.0**-54) if complements is None else np.maximum(_complements(s, complements), TINY)
     fitted = [_fit_curve(y, s, t, link, transform, terms) for link, transform in FAMILIES for terms in TERMS]
     return sorted(fitted, key=lambda f: f.aic)
+
+
+def _beside(scores: Array, values: Any, name: str) -> Array:
+    found = as_numbers(values, name, 0, 1, ndim=1)
+    if len(found) != len(scores):
+        raise InvalidInput(f"{name} must be as many as scores", seen=f"{len(found)} for {len(scores)}")
+    return found
+
+
+def _complements(scores: Array, values: Any) -> Array:
+    found = _beside(scores, values, "complements")
+    if (off := np.abs(scores + found - 1).max()) > SIMPLEX_TOLERANCE:
+        raise InvalidInput("complements are not 1 - scores", seen=f"off by {off:.3g}")
+    return found
 
 
 def _fit_curve(y: Array, s: Array, t: Array, link: str, transform: str, terms: str) -> FittedCurve:

@@ -10,10 +10,12 @@ import numpy as np
 from scipy.optimize import root_scalar
 
 from ..errors import InvalidInput
-from ..parameters import Number, check_value
+from ..parameters import Instance, Number, any_generator, check_value, is_one_of
 from ..types import Array, Integers, Mask
 from .curves import CalibrationCurve, Power
 from .distributions import TINY, ScoreDistribution, from_log_odds
+
+LAW = Instance((ScoreDistribution,), "a distribution of scores, such as Beta(2, 3)")
 
 
 class Sampled(NamedTuple):
@@ -49,11 +51,15 @@ class Scenario:
     name: str = ""
     note: str = ""
 
+    def __post_init__(self) -> None:
+        check_value("distribution", self.distribution, LAW)
+        check_value("curve", self.curve, Instance((CalibrationCurve,), "a calibration curve, such as Power(2)"))
+
     def true_error(self, norm: int | str = 1) -> float:
         """Return the true calibration error ``(E |s - c(s)|^p)^(1/p)`` by quadrature; "max" is the largest gap."""
-        if norm == "max":
+        if is_one_of(norm, ("max",)):
             return float(np.abs(self._gap_at(self._axis())).max())
-        if norm not in (1, 2):
+        if not is_one_of(norm, (1, 2)):
             raise InvalidInput("norm is not known", seen=repr(norm), allowed='1, 2 or "max"')
         p = int(norm)
         power = self.distribution.expectation(lambda s, t: np.abs(self.curve.gap(s, t)) ** p, self._crossings())
@@ -66,6 +72,8 @@ class Scenario:
     def draw(self, repeats: int, n: int, rng: np.random.Generator) -> Draw:
         """Draw ``repeats`` independent samples of n rows."""
         s, t = self.distribution.sample((repeats, n), rng)
+        if not s.size:
+            return Draw(s, t, np.zeros(s.shape, dtype=bool))
         c, flipped = self.curve.probabilities(np.maximum(s, TINY), np.maximum(t, TINY))
         coin = rng.random((repeats, n))
         # Compare with the smaller of the two probabilities: a coin in steps of 2^-53 cannot tell c = 1 - 1e-20 from 1.
@@ -73,7 +81,7 @@ class Scenario:
 
     def sample(self, n: int, random_state: Any = None) -> Sampled:
         """Return n outcomes and scores, as a data set would hold them."""
-        drawn = self.draw(1, n, np.random.default_rng(random_state))
+        drawn = self.draw(1, n, any_generator(random_state))
         return Sampled(drawn.outcomes[0].astype(np.int64), drawn.scores[0])
 
     def _gap_at(self, x: Array) -> Array:
@@ -93,10 +101,9 @@ class Scenario:
 
 def power_scenario(distribution: ScoreDistribution, tce: float, norm: int = 2) -> Scenario:
     """Return the scenario with curve c^d whose true calibration error is ``tce`` (paper 003, §5.4)."""
-    if not isinstance(distribution, ScoreDistribution):
-        raise InvalidInput("this is no distribution of scores", seen=type(distribution).__name__, allowed="Beta(2, 3)")
+    check_value("distribution", distribution, LAW)
     check_value("tce", tce, Number(0, 1))
-    if tce == 0:
+    if tce < 1e-9:  # no curve is nearer to the diagonal, and further from it, than rounding
         return Scenario(distribution, Power(1.0))
     largest = Scenario(distribution, Power(1e3)).true_error(norm)
     if not 0 < tce < largest:

@@ -5,6 +5,7 @@ from .arrays import (
     SIMPLEX_TOLERANCE,
     as_array,
     as_matrix,
+    as_numbers,
     as_weights,
     column_names,
     is_one_score,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidInput, InvalidType
+from ..errors import InvalidInput, InvalidType, count_of
 from ..types import Array, Floats
 
 # Rows of real probability files sum to one up to rounding of the file's writer (1.00002 in one of ours).
@@ -164,6 +164,23 @@ def as_float(array: NDArray[Any], name: str) -> Floats:
                 seen=f"dtype {array.dtype} ({error})",
                 allowed="float32, float64, integers",
             ) from error
+    return array
+
+
+def as_numbers(
+    values: Any, name: str, low: float = -np.inf, high: float = np.inf, *, ndim: int | None = None, least: int = 1
+) -> Array:
+    """Return finite numbers of an interval in double precision: so many at least, of any shape or number of axes."""
+    array = as_float(as_array(values, name)[0], name).astype(np.float64)
+    inside = np.isfinite(array) & (array >= low) & (array <= high)
+    if array.size < least or not inside.all() or ndim not in (None, array.ndim):
+        seen = f"shape {array.shape}" if inside.all() else f"{array[~inside].flat[0]:g}"
+        raise InvalidInput(
+            f"{name} cannot be used",
+            seen=seen,
+            allowed=f"finite numbers in [{low:g}, {high:g}], {least} at least"
+            + (f", in {count_of(ndim, 'dimension')}" if ndim else ""),
+        )
     return array
 
 

@@ -11,7 +11,7 @@ from scipy.special import stdtrit
 from ...cells.isotonic import isotonic_levels
 from ...cells.pairs import Cells, Pairs, standard_error
 from ...errors import InvalidInput
-from ...parameters import generator
+from ...parameters import count_from, generator
 from ...types import Array, Integers
 from .norms import Norm, check_norm
 
@@ -98,7 +98,7 @@ def crossfit_of(
     curve ("over"), or not extreme enough ("under").
     """
     check_norm(norm, (1, 2))
-    if folds < 2:
+    if not count_from(2).accepts(folds):
         raise InvalidInput("folds must be at least 2", seen=repr(folds))
     cells = pairs.cells
     dealt = None if pairs.clusters is None else _dealt_clusters(pairs.clusters, folds, random_state)

@@ -9,7 +9,7 @@ import numpy as np
 from ...arrays import inner
 from ...cells.pairs import Cells, Pairs
 from ...errors import InvalidInput
-from ...parameters import AnyOf, Number, OneOf
+from ...parameters import AnyOf, Number, OneOf, is_one_of
 from ...types import Array
 from .norms import Norm, check_norm
 from .triweight import triweight_sums
@@ -48,13 +48,15 @@ def kde(pairs: Pairs, *, norm: Norm = 1, bandwidth: Any = "reference", space: st
     check_norm(norm)
     if not _BANDWIDTH.accepts(bandwidth):
         raise InvalidInput("bandwidth is not valid", seen=repr(bandwidth), allowed=_BANDWIDTH.allowed)
+    if not is_one_of(space, ("probability", "logit")):
+        raise InvalidInput("no such space", seen=repr(space), allowed="'probability' or 'logit'")
     cells = pairs.cells
     if space == "probability":
         share, gap = _in_probability_space(cells, bandwidth)
-    elif space == "logit":
-        share, gap = _in_logit_space(cells, bandwidth)
     else:
-        raise InvalidInput("no such space", seen=repr(space), allowed="'probability' or 'logit'")
+        share, gap = _in_logit_space(cells, bandwidth)
+    if not share.any():
+        raise InvalidInput("bandwidth is too narrow: no place of the grid lies near a score", seen=repr(bandwidth))
     if norm == "max":
         return float(gap[share > 1e-6 / _PLACES].max())
     return float((inner(share, gap**norm) / share.sum()) ** (1 / norm))
