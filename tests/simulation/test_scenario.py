@@ -149,3 +149,17 @@ def test_strangers_make_no_laboratory(stranger):
     ):
         with pytest.raises(InvalidInput):
             make()
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(100, 100), (20, 2000), (2000, 20)])
+def test_integrals_reach_the_mode_of_a_narrow_beta_distribution(alpha, beta):
+    mean = alpha / (alpha + beta)
+    assert Beta(alpha, beta).expectation(np.multiply) == pytest.approx(
+        mean * (1 - mean) * (alpha + beta) / (alpha + beta + 1), rel=1e-9
+    )
+
+
+@pytest.mark.parametrize("law", [Beta(1e5, 1e5), LogitNormal((0.05, 0.3), 1e-3)])
+def test_a_distribution_that_the_panels_miss_has_no_integral(law):
+    with pytest.raises(InvalidInput, match="too narrow"):
+        Scenario(law, Power(2.0)).true_error()

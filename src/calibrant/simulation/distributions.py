@@ -87,6 +87,8 @@ class Continuous(ScoreDistribution):
         half = np.diff(ends)[:, None] / 2
         x = (ends[:-1, None] + half) + half * NODES
         mass = half * WEIGHTS * self.log_odds_density(x)
+        if not abs(mass.sum() - 1) < 1e-6:
+            raise InvalidInput("the distribution is too narrow or too wide for an integral", seen=repr(self)[:80])
         return float((mass * function(*from_log_odds(x))).sum() / mass.sum())
 
 
@@ -113,9 +115,10 @@ class Beta(Continuous):
         return np.exp(self.alpha * log_s + self.beta * log_t - special.betaln(self.alpha, self.beta))
 
     def log_odds_range(self) -> tuple[float, float]:
-        """Both tails decay like exp(-α|x|) and exp(-βx)."""
-        tail = 38.0
-        return -(tail - min(0.0, np.log(self.alpha))) / self.alpha, (tail - min(0.0, np.log(self.beta))) / self.beta
+        """Both tails lie below exp(-α|x|) / B(α, β) and exp(-βx) / B(α, β)."""
+        tail, peak = 38.0, min(0.0, float(special.betaln(self.alpha, self.beta)))
+        below, above = (tail - min(0.0, np.log(a) + peak) for a in (self.alpha, self.beta))
+        return -below / self.alpha, above / self.beta
 
 
 @dataclass(frozen=True)
