@@ -28,7 +28,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(density, "_TILE_ROWS", 7)
     monkeypatch.setattr(density, "_TILE_COLUMNS", 8)
     monkeypatch.setattr(sample, "_HASHED", 4 * 8)
-    monkeypatch.setattr(engines.memory, "_HELD", 8 * 11 * Z[:1].nbytes)
+    monkeypatch.setattr(engines, "_HELD", 8 * 11 * Z[:1].nbytes)
 
 
 def answers(name, z):
